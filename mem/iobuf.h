@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MEM_IOBUF_H
+#define MEM_IOBUF_H
+
+/* What `net` needs of iobufs beyond the public calls. */
+
+#include "mem/block.h"
+#include <xrdma/iobuf.h>
+
+/*
+ * Appends len bytes at data, inside block; takes over one reference of the caller's. Grows the last piece when it ends
+ * right there in the same block (the reference is then dropped). -ENOMEM: nothing taken.
+ */
+int iobuf_append_block(struct xr_iobuf *buf, struct xr_block *block, char *data, size_t len);
+
+/* Bytes of blocks that the pieces pin, whole blocks counted once per piece: what a held-back input really costs. */
+size_t iobuf_pinned_bytes(const struct xr_iobuf *buf);
+
+#endif

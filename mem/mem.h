@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MEM_MEM_H
+#define MEM_MEM_H
+
+/* The memory floor as `net/env` drives it. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <xrdma/option.h>
+
+struct lcore;
+extern const struct xr_option g_mem_options[];
+
+int mem_counters_add(void);
+
+/*
+ * Reserves the address range and maps the first region of the receive block type on the main lcore's node. After the
+ * options are parsed and the lcores known. One log line and -ENOMEM or -EINVAL when it can't be had.
+ */
+int mem_init(void);
+
+/* Unmaps everything. All workers have been joined and no iobuf is left; blocks still out are reported in a log line. */
+void mem_fini(void);
+
+/* On each worker's own thread: sets up its caches, and gives everything in them back. */
+int mem_lcore_init(const struct lcore *lcore);
+void mem_lcore_fini(void);
+
+/* Devices are small numbers to this floor; `net` says how to register a region with one. */
+#define MEM_DEVICES 16
+
+struct mem_device_ops {
+	/* 0 with *handle and *lkey set, or a negative errno. May block; any thread. */
+	int (*register_range)(unsigned device, void *addr, size_t len, void **handle, uint32_t *lkey);
+	void (*unregister_range)(unsigned device, void *handle);
+};
+
+/* Registers every region there is, and from now on every new one, with a device. -EINVAL, -EEXIST, the op's errors. */
+int mem_device_add(unsigned device, const struct mem_device_ops *ops);
+void mem_device_del(unsigned device);
+
+/* The key of an address inside a region for a device; by arithmetic. -ERANGE: not the pool's. -ENODEV. */
+int mem_lkey(unsigned device, const void *addr, uint32_t *lkey);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef XRDMA_IOBUF_H
+#define XRDMA_IOBUF_H
+
+#include <sys/uio.h>
+#include <xrdma/types.h>
+
+XR_BEGIN_DECLS
+
+/**
+ * An iobuf is a sequence of bytes in pieces of registered blocks. It owns references to the blocks: it is moved and
+ * shared by the calls below and never copied with `=`. `{0}` is an empty one, and every iobuf ends with
+ * xr_iobuf_clear() or by being moved from. An iobuf itself belongs to one thread at a time; its blocks may be shared
+ * with iobufs on other threads. Any thread may use these calls; on an lcore they take no lock and none of them blocks
+ * (but for growth of the pool). A call that fails has changed nothing.
+ */
+struct xr_block;
+
+struct xr_iobuf_piece {
+	struct xr_block *block; /* private */
+	char *data;
+	size_t len;
+};
+
+struct xr_iobuf {
+	size_t size_;                    /* private, all of them */
+	struct xr_iobuf_piece *pieces_;  /* NULL: in small_ */
+	uint32_t head_, count_, cap_;
+	struct xr_iobuf_piece small_[2];
+};
+
+#define XR_IOBUF_INIT                                                                                                  \
+	{                                                                                                              \
+		0                                                                                                      \
+	}
+
+/** The library's own key of registered user memory; XR_MEM_KEY_NONE: memory that no device knows, for TCP. */
+typedef uint64_t xr_mem_key;
+#define XR_MEM_KEY_NONE ((xr_mem_key)0)
+
+/** Takes back user memory; see xr_iobuf_append_user(). */
+typedef void xr_free_fn(void *data, void *arg);
+
+/** Bytes in it. */
+static inline size_t
+xr_iobuf_size(const struct xr_iobuf *buf)
+{
+	return buf->size_;
+}
+
+/** Appends a copy of len bytes. Errors: -ENOMEM the pool is at its limit. */
+XR_API int xr_iobuf_append(struct xr_iobuf *buf, const void *data, size_t len);
+
+/**
+ * Appends the caller's memory itself, without copying. The memory must not change until free_fn(data, arg) has run
+ * (NULL: static memory), once, on the thread that drops the last reference. len 0 is -EINVAL.
+ * Errors: -EINVAL, -ENOMEM; free_fn is not called after an error.
+ */
+XR_API int xr_iobuf_append_user(struct xr_iobuf *buf, void *data, size_t len, xr_mem_key key, xr_free_fn *free_fn,
+				void *arg);
+
+/**
+ * Room to write into: at least one byte and at most want, at the returned address, *got says how many. Nothing is
+ * appended until xr_iobuf_commit(); between the two no other iobuf may be appended to on this thread.
+ * NULL with errno ENOMEM.
+ */
+XR_API void *xr_iobuf_reserve(struct xr_iobuf *buf, size_t want, size_t *got);
+
+/** Appends the first len bytes of what xr_iobuf_reserve() gave; 0 gives it back. */
+XR_API void xr_iobuf_commit(struct xr_iobuf *buf, size_t len);
+
+/**
+ * Moves the first len bytes (or all there are) to the end of another iobuf; returns how many. Errors: none is possible
+ * but for memory of the piece list, in which case fewer bytes are moved.
+ */
+XR_API size_t xr_iobuf_cut(struct xr_iobuf *from, size_t len, struct xr_iobuf *to);
+
+/** Moves everything to the end of another iobuf. Errors: -ENOMEM (nothing moved). */
+XR_API int xr_iobuf_move(struct xr_iobuf *to, struct xr_iobuf *from);
+
+/** Appends references to all of from, which stays as it is; no byte is copied. Errors: -ENOMEM. */
+XR_API int xr_iobuf_share(struct xr_iobuf *to, const struct xr_iobuf *from);
+
+/** Drops the first len bytes (or all there are); returns how many. */
+XR_API size_t xr_iobuf_drop(struct xr_iobuf *buf, size_t len);
+
+/** Copies up to len bytes from offset on, without taking them; returns how many there were. */
+XR_API size_t xr_iobuf_copy_out(const struct xr_iobuf *buf, size_t offset, void *to, size_t len);
+
+/**
+ * The pieces from offset on as iovecs, for writev() or for looking at the bytes in place: fills at most max of them and
+ * returns how many; they are valid until the iobuf changes. Pass the sum of what was seen as the next offset to go on.
+ */
+XR_API int xr_iobuf_iovec(const struct xr_iobuf *buf, size_t offset, struct iovec *iov, int max);
+
+/** True when the bytes are the same, however they are cut. */
+XR_API bool xr_iobuf_equal(const struct xr_iobuf *a, const struct xr_iobuf *b);
+
+/** Drops everything; the iobuf is empty and may be used again. */
+XR_API void xr_iobuf_clear(struct xr_iobuf *buf);
+
+XR_END_DECLS
+
+#endif

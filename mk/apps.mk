@@ -1,0 +1,22 @@
+# The programs: apps/NAME/*.c (+ *.proto) become build/bin/NAME. They see the staged public headers and nothing else.
+
+APPS := $(notdir $(patsubst %/,%,$(dir $(wildcard apps/*/main.c))))
+APP_CPPFLAGS := -D_GNU_SOURCE -I$(O)/include -I$(O)/gen/apps -I$(O)/gen
+APP_COMPILE   = $(CC) $(XR_CFLAGS) $(APP_CPPFLAGS) $(CPPFLAGS) $(CFLAGS)
+
+define app
+APP_$(1)_SRC := $$(sort $$(wildcard apps/$(1)/*.c))
+APP_$(1)_GEN := $$(patsubst %.proto,$(O)/gen/%.pb-c.c,$$(wildcard apps/$(1)/*.proto))
+APP_$(1)_OBJ := $$(APP_$(1)_SRC:%.c=$(O)/obj/%.o) $$(APP_$(1)_GEN:$(O)/gen/%.c=$(O)/obj/gen/%.o)
+$$(APP_$(1)_OBJ): COMPILE = $$(APP_COMPILE)
+$$(APP_$(1)_OBJ): | $$(STAGED_HEADERS) $$(APP_$(1)_GEN)
+$(O)/bin/$(1): $$(APP_$(1)_OBJ) $(LIB_A)
+	$$(call say,LD,$$@)
+	$$(Q)mkdir -p $$(@D) && $$(LINK) -o $$@ $$(APP_$(1)_OBJ) $(LIB_A) $(LIB_LIBS) $(APP_LIBS) $$(APP_$(1)_LIBS)
+all: $(O)/bin/$(1)
+-include $$(APP_$(1)_OBJ:.o=.d)
+endef
+
+APP_LIBS :=
+APP_xr-perf_LIBS := -lhdr_histogram -lcjson -lm
+$(foreach a,$(APPS),$(eval $(call app,$(a))))

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef XRDMA_CONN_H
+#define XRDMA_CONN_H
+
+#include <xrdma/iobuf.h>
+#include <xrdma/port.h>
+
+XR_BEGIN_DECLS
+
+/**
+ * A connection is a stream of bytes on a port, bound to one lcore for life: its callbacks run there, and every call on
+ * it must be made there (an assertion in debug builds), from any callback. None of them blocks. The same code serves
+ * every transport and every mode.
+ *
+ * A connection is the library's: it may be used until its on_close has returned, and never after.
+ */
+struct xr_conn;
+struct xr_listener;
+
+/** The callbacks: static, outliving the connection; each may be NULL. Begin with size = sizeof(struct xr_conn_ops). */
+struct xr_conn_ops {
+	size_t size;
+	/**
+	 * Once. status 0: the connection is open and its transport is settled. A negative errno: it did not come to be
+	 * (-ECONNREFUSED, -ETIMEDOUT, -EPROTO, ...) and only on_close follows. A connection that was accepted and ends
+	 * before it opened has neither call.
+	 */
+	void (*on_open)(struct xr_conn *conn, int status);
+	/**
+	 * Bytes have come: takes from the front of in what it can use and leaves the rest, which stands there again at
+	 * the next call. At most once a turn. in belongs to the connection; cut what is to be kept.
+	 */
+	void (*on_data)(struct xr_conn *conn, struct xr_iobuf *in);
+	/** After -EAGAIN from xr_conn_send(), once, when the queue has drained to half its limit. */
+	void (*on_writable)(struct xr_conn *conn);
+	/**
+	 * The last call. reason 0: closed by either side after all data; else a negative errno: -ECONNRESET, -EPROTO,
+	 * -ETIMEDOUT (a deadline passed), -ECANCELED (xr_stop), -XR_ERDMA, or what xr_conn_abort() was given.
+	 */
+	void (*on_close)(struct xr_conn *conn, int reason);
+};
+
+/** What a dialled connection wants of RDMA; a port's rdma=off forbids it and rdma=require asks for it. */
+enum xr_use_rdma {
+	XR_RDMA_NO = 0,  /**< plain TCP, not a byte of a handshake */
+	XR_RDMA_AUTO,    /**< RDMA when both sides can, else TCP on the same connection */
+	XR_RDMA_REQUIRE, /**< RDMA, or on_open with -EPROTONOSUPPORT */
+};
+
+struct xr_listen_opts {
+	size_t size; /**< sizeof(struct xr_listen_opts) */
+	const struct xr_conn_ops *ops;
+	void *arg;   /**< the first xr_conn_arg() of each accepted connection */
+	int backlog; /**< 0: the system's largest */
+};
+
+/**
+ * Listens on "ADDRESS:PORT": 0.0.0.0:8002, 127.0.0.1:0 (the system chooses the port), [::1]:8002, :8002 (every
+ * address, both families). Accepted connections are given to the port's lcores, the one with fewest first. port NULL:
+ * the default port. The listener belongs to the calling lcore, which is the main one before xr_run().
+ *
+ * Errors: -EINVAL no such address, no ops, or called on no worker; and the system's: -EADDRINUSE, -EADDRNOTAVAIL,
+ * -EACCES, -EMFILE, -ENOMEM.
+ */
+XR_API int xr_listen(struct xr_port *port, const char *address, const struct xr_listen_opts *opts,
+		     struct xr_listener **out);
+
+/** The address as bound, with the port that the system chose: text as above, valid as long as the listener. */
+XR_API const char *xr_listener_address(const struct xr_listener *listener);
+
+/** Stops accepting and releases the listener; its connections live on. On its lcore. */
+XR_API void xr_listener_close(struct xr_listener *listener);
+
+struct xr_dial_opts {
+	size_t size; /**< sizeof(struct xr_dial_opts) */
+	const struct xr_conn_ops *ops;
+	void *arg;
+	enum xr_use_rdma use_rdma;
+	int connect_timeout_ms; /**< 0: the flag --connect_timeout_ms */
+};
+
+/**
+ * Begins a connection to "ADDRESS:PORT" (numeric, as for xr_listen()) on the calling lcore, which must be one of the
+ * port's. on_open follows in a later turn, never inside this call. Before it opens, xr_conn_send() queues.
+ *
+ * Errors (no callback follows): -EINVAL no such address, no ops, or not an lcore of the port; -EMFILE, -ENOMEM, and
+ * connect()'s own when it fails at once (-ENETUNREACH, -EADDRNOTAVAIL, ...).
+ */
+XR_API int xr_dial(struct xr_port *port, const char *address, const struct xr_dial_opts *opts, struct xr_conn **out);
+
+XR_API void *xr_conn_arg(const struct xr_conn *conn);
+XR_API void xr_conn_set_arg(struct xr_conn *conn, void *arg);
+
+/**
+ * Sends: moves all bytes of out into the connection's queue, which leaves at the end of this turn together with what
+ * else was sent in it. Nothing is taken on an error:
+ * -EAGAIN the queue is at conn_output_limit_kb: on_writable will say when to go on,
+ * -EPIPE closing or closed, -XR_ERDMAMEM user memory that the connection's device does not know, -ENOMEM.
+ * An empty out is allowed and does nothing.
+ */
+XR_API int xr_conn_send(struct xr_conn *conn, struct xr_iobuf *out);
+
+/** Bytes accepted by xr_conn_send() that have not left yet. */
+XR_API size_t xr_conn_queued(const struct xr_conn *conn);
+
+/** No on_data until xr_conn_resume(); the peer is held back once conn_input_limit_kb is waiting. */
+XR_API void xr_conn_pause(struct xr_conn *conn);
+
+/** Ends a pause; also without one: on_data comes this turn with what is left in the input, if anything. */
+XR_API void xr_conn_resume(struct xr_conn *conn);
+
+/** The peer is not held back below this many bytes of input (default 1): what a parser knows that it needs. */
+XR_API void xr_conn_need(struct xr_conn *conn, size_t bytes);
+
+/**
+ * Closes: no on_data any more; what is queued still leaves, then the peer sees the end, then on_close(0). It takes
+ * conn_close_ms at most, after which on_close has -ETIMEDOUT. Repeating it is allowed.
+ */
+XR_API void xr_conn_close(struct xr_conn *conn);
+
+/** Closes at once, dropping what is queued; on_close comes this turn with the reason (0 is turned into -ECONNABORTED). */
+XR_API void xr_conn_abort(struct xr_conn *conn, int reason);
+
+struct xr_conn_info {
+	size_t size;                 /**< sizeof(struct xr_conn_info), set by the caller */
+	const char *transport;       /**< "tcp", "rdma"; "none" before it is settled */
+	const char *fallback_reason; /**< why it is not RDMA: "not asked for", "refused by the peer", ...; "" for RDMA */
+	const char *state;           /**< the handshake's state by its name in brpc: "ESTABLISHED", "FALLBACK_TCP", ... */
+	unsigned lcore;
+	const struct xr_port *port;
+	char local[64], peer[64];    /**< "ADDRESS:PORT" */
+	uint64_t bytes_in, bytes_out;
+	size_t input_waiting, output_queued; /**< bytes */
+};
+
+/** Fills as much of info as its size holds. */
+XR_API void xr_conn_info(const struct xr_conn *conn, struct xr_conn_info *info);
+
+XR_END_DECLS
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef XRDMA_ENV_H
+#define XRDMA_ENV_H
+
+#include <xrdma/types.h>
+
+XR_BEGIN_DECLS
+
+/** xr_init() has printed --help or --version: the program should end with status 0. Outside errno's range. */
+#define XR_INIT_EXIT (-10000)
+
+/**
+ * Parses the library's options and those registered by xr_option_register(), from argv[1] on; makes the lcores, the
+ * memory pool and the ports; starts the worker threads, which wait for xr_run(); and pins the calling thread, which
+ * counts as the main lcore until xr_run(). Main thread, once; blocks while memory is mapped.
+ *
+ * Returns the index of the first argument that is no option (argc when all are), or
+ * XR_INIT_EXIT after --help or --version,
+ * -EINVAL    an option is unknown or its value is not allowed (one log line says which and what is allowed),
+ * -EALREADY  called twice,
+ * -ENOMEM, -EMFILE, -EAGAIN, ... what the system lacked (one log line). After an error nothing is left running.
+ */
+XR_API int xr_init(int argc, char **argv);
+
+/**
+ * Runs the workers until xr_stop(): the calling thread, the one that called xr_init(), is the main lcore's. When it
+ * returns, every listener is closed, every connection has had its on_close, and no callback runs any more.
+ * Returns 0. Errors: -EINVAL before xr_init(), -EALREADY when it has run before.
+ */
+XR_API int xr_run(void);
+
+/** Ends xr_run(). Any thread, also a signal handler; also before xr_run(), which then returns at once. */
+XR_API void xr_stop(void);
+
+/** Undoes xr_init(), also when xr_run() was never called. Main thread, after xr_run(). */
+XR_API void xr_fini(void);
+
+/**
+ * Opt-in: SIGINT and SIGTERM call xr_stop(); SIGPIPE is ignored. Main thread, after xr_init(); xr_fini() restores what
+ * was there. Errors: -EINVAL before xr_init(), and sigaction's.
+ */
+XR_API int xr_handle_signals(void);
+
+/** "0.1.0" */
+XR_API const char *xr_version(void);
+
+XR_END_DECLS
+
+#endif
