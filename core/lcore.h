@@ -10,13 +10,13 @@
 #include <xrdma/option.h>
 
 struct lcore {
-	unsigned id;     /* the user's number */
-	unsigned index;  /* dense: 0..lcore_count()-1 in order of id; what arrays are indexed by */
+	unsigned id;	/* the user's number */
+	unsigned index; /* dense: 0..lcore_count()-1 in order of id; what arrays are indexed by */
 	int numa_node;
 	cpu_set_t *cpus; /* CPU_ALLOC'd, cpus_size bytes */
 	size_t cpus_size;
 	pthread_t thread;
-	bool started;    /* thread holds a worker that lcore_join() must wait for */
+	bool started; /* thread holds a worker that lcore_join() must wait for */
 };
 
 /* The lcore of the calling thread, NULL elsewhere. Initial-exec: one instruction on the hot path. */
@@ -59,8 +59,8 @@ int lcore_init(void);
 void lcore_fini(void);
 
 unsigned lcore_count(void);
-struct lcore *lcore_at(unsigned index);      /* index < lcore_count() */
-struct lcore *lcore_find(unsigned id);       /* NULL: no such lcore */
+struct lcore *lcore_at(unsigned index); /* index < lcore_count() */
+struct lcore *lcore_find(unsigned id);	/* NULL: no such lcore */
 struct lcore *lcore_main(void);
 
 /*

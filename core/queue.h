@@ -18,7 +18,7 @@ struct queue_node {
 };
 
 struct queue {
-	struct cds_wfcq_tail tail __attribute__((aligned(64))); /* producers write here */
+	struct cds_wfcq_tail tail __attribute__((aligned(64)));	  /* producers write here */
 	struct __cds_wfcq_head head __attribute__((aligned(64))); /* the consumer's line */
 };
 

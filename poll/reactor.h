@@ -20,7 +20,7 @@ void reactors_fini(void);
 /* The poll floor's counters, for counter_add_table(). */
 int reactor_counters_add(void);
 
-struct reactor *reactor_current(void);               /* of the calling worker (main thread before xr_run: the main one) */
+struct reactor *reactor_current(void); /* of the calling worker (main thread before xr_run: the main one) */
 struct reactor *reactor_of(const struct lcore *lcore);
 struct lcore *reactor_lcore(const struct reactor *reactor);
 
@@ -42,7 +42,8 @@ void reactor_add_port(struct reactor *reactor, const char *port_name, enum wait_
 /* Runs on the reactor's own thread when its loop has ended, before the mailbox is emptied with -ECANCELED. */
 void reactor_on_exit(struct reactor *reactor, void (*fn)(struct reactor *reactor, void *arg), void *arg);
 
-/* The loop: returns after reactors_stop(). On the lcore's own thread; logs how it is driven, and why, when it begins. */
+/* The loop: returns after reactors_stop(). On the lcore's own thread; logs how it is driven, and why, when it begins.
+ */
 void reactor_run(struct reactor *reactor);
 
 /* Ends every loop. Any thread, async-signal-safe, may be repeated. */

@@ -35,8 +35,8 @@ struct source_ops {
 	/* Does a bounded amount of work; returns how much, 0 for none. */
 	int (*poll)(struct source *source, struct reactor *reactor);
 	/*
-	 * Makes the source wake the worker from now on. 0; -EBUSY there is work already; any other error keeps the worker
-	 * awake. NULL: nothing to arm (the kernel's wait covers it, or it never has work of its own).
+	 * Makes the source wake the worker from now on. 0; -EBUSY there is work already; any other error keeps the
+	 * worker awake. NULL: nothing to arm (the kernel's wait covers it, or it never has work of its own).
 	 */
 	int (*arm)(struct source *source, struct reactor *reactor);
 	/* Takes back arm() after a sleep or when another source refused. NULL: nothing to take back. */

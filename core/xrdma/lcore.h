@@ -27,7 +27,7 @@ XR_API int xr_lcore_numa_node(unsigned lcore);
 /** The next lcore by number; XR_LCORE_NONE gives the first, and is what follows the last. */
 XR_API unsigned xr_lcore_next(unsigned lcore);
 
-#define XR_LCORE_FOREACH(lcore)                                                                                        \
+#define XR_LCORE_FOREACH(lcore) \
 	for ((lcore) = xr_lcore_next(XR_LCORE_NONE); (lcore) != XR_LCORE_NONE; (lcore) = xr_lcore_next(lcore))
 
 XR_END_DECLS

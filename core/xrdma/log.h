@@ -7,12 +7,12 @@
 XR_BEGIN_DECLS
 
 enum xr_log_level {
-	XR_LOG_HELP,    /**< text that the user asked for (--help, --version): always passed on, without a prefix */
-	XR_LOG_ERROR,   /**< something failed that was asked for */
+	XR_LOG_HELP,	/**< text that the user asked for (--help, --version): always passed on, without a prefix */
+	XR_LOG_ERROR,	/**< something failed that was asked for */
 	XR_LOG_WARNING, /**< something works less well than asked for */
-	XR_LOG_NOTICE,  /**< what an operator wants to see once (the default level) */
-	XR_LOG_INFO,    /**< one line per connection */
-	XR_LOG_DEBUG,   /**< for the library's developers */
+	XR_LOG_NOTICE,	/**< what an operator wants to see once (the default level) */
+	XR_LOG_INFO,	/**< one line per connection */
+	XR_LOG_DEBUG,	/**< for the library's developers */
 };
 
 /**

@@ -13,22 +13,22 @@ XR_BEGIN_DECLS
  * a bool is `--name`, `--noname`, `--name=true|false`, or `--name true|false` (also yes/no, on/off).
  */
 enum xr_option_type {
-	XR_OPTION_BOOL,   /**< value points to an int64_t, 0 or 1 */
-	XR_OPTION_INT,    /**< value points to an int64_t, min..max inclusive */
+	XR_OPTION_BOOL,	  /**< value points to an int64_t, 0 or 1 */
+	XR_OPTION_INT,	  /**< value points to an int64_t, min..max inclusive */
 	XR_OPTION_STRING, /**< value points to a const char *; the library owns the text until xr_fini() */
-	XR_OPTION_CALL,   /**< no value: set() is called once per occurrence, in order (e.g. --port) */
+	XR_OPTION_CALL,	  /**< no value: set() is called once per occurrence, in order (e.g. --port) */
 };
 
 struct xr_option {
-	const char *name;           /**< with `_` between words; NULL ends a table */
-	char letter;                /**< a one-letter form such as 'l' (-l 0-3), 0 for none */
+	const char *name; /**< with `_` between words; NULL ends a table */
+	char letter;	  /**< a one-letter form such as 'l' (-l 0-3), 0 for none */
 	enum xr_option_type type;
-	void *value;                /**< as the type says; numbers are read and written with relaxed atomics */
-	const char *default_value;  /**< text, parsed like the user's; NULL: leave value as it is */
-	int64_t min, max;           /**< XR_OPTION_INT only */
-	bool live;                  /**< may change after xr_init() */
-	const char *placeholder;    /**< how --help names the value: "LIST", "MS"; NULL for a bool */
-	const char *help;           /**< one line: meaning, unit, where it may be set */
+	void *value;		   /**< as the type says; numbers are read and written with relaxed atomics */
+	const char *default_value; /**< text, parsed like the user's; NULL: leave value as it is */
+	int64_t min, max;	   /**< XR_OPTION_INT only */
+	bool live;		   /**< may change after xr_init() */
+	const char *placeholder;   /**< how --help names the value: "LIST", "MS"; NULL for a bool */
+	const char *help;	   /**< one line: meaning, unit, where it may be set */
 	/**
 	 * Optional further check of STRING and CALL, run on the thread that sets. 0, or -EINVAL with *why set to text
 	 * that says what is allowed (static, or in a buffer that lives until the next call on this thread).

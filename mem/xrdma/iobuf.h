@@ -23,15 +23,15 @@ struct xr_iobuf_piece {
 };
 
 struct xr_iobuf {
-	size_t size_;                    /* private, all of them */
-	struct xr_iobuf_piece *pieces_;  /* NULL: in small_ */
+	size_t size_;			/* private, all of them */
+	struct xr_iobuf_piece *pieces_; /* NULL: in small_ */
 	uint32_t head_, count_, cap_;
 	struct xr_iobuf_piece small_[2];
 };
 
-#define XR_IOBUF_INIT                                                                                                  \
-	{                                                                                                              \
-		0                                                                                                      \
+#define XR_IOBUF_INIT \
+	{             \
+		0     \
 	}
 
 /** The library's own key of registered user memory; XR_MEM_KEY_NONE: memory that no device knows, for TCP. */

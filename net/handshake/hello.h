@@ -9,14 +9,14 @@
 #include <stdint.h>
 
 #define HELLO_MAGIC_BYTES 4u
-#define HELLO_V2_BYTES    40u
-#define HELLO_V2_MAX      4096u /* msg_len beyond it is a protocol error */
-#define HELLO_ACK_BYTES   4u
-#define HELLO_ACK_RDMA    1u /* bit 0 of the ACK's flags word: the client will use RDMA */
+#define HELLO_V2_BYTES	  40u
+#define HELLO_V2_MAX	  4096u /* msg_len beyond it is a protocol error */
+#define HELLO_ACK_BYTES	  4u
+#define HELLO_ACK_RDMA	  1u /* bit 0 of the ACK's flags word: the client will use RDMA */
 
 struct hello {
-	uint16_t hello_ver; /* 2 */
-	uint16_t impl_ver;  /* 1 */
+	uint16_t hello_ver;  /* 2 */
+	uint16_t impl_ver;   /* 1 */
 	uint32_t block_size; /* largest payload that the hello's sender takes in one SEND */
 	uint16_t sq_size, rq_size;
 	uint16_t lid;

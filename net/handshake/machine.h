@@ -48,21 +48,22 @@ enum handshake_role {
 struct handshake {
 	enum handshake_role role;
 	enum handshake_state state;
-	bool started;         /* the first byte of a hello has been seen or sent: the deadline runs from here */
-	bool refused;         /* RDMA is off for this connection, whatever follows */
-	const char *reason;   /* why not RDMA, or why FAILED; static text, never NULL */
+	bool started;	    /* the first byte of a hello has been seen or sent: the deadline runs from here */
+	bool refused;	    /* RDMA is off for this connection, whatever follows */
+	const char *reason; /* why not RDMA, or why FAILED; static text, never NULL */
 	const struct handshake_ops *ops;
 	void *ops_arg;
 	struct hello own, peer;
-	uint8_t out[HANDSHAKE_OUT_BYTES]; /* bytes to send, out_len of them; the connection takes them and sets it to 0 */
+	uint8_t out[HANDSHAKE_OUT_BYTES]; /* bytes to send, out_len of them; the connection takes them and sets it to 0
+					   */
 	size_t out_len;
 };
 
 enum handshake_result {
 	HANDSHAKE_GO_ON, /* needs more bytes */
-	HANDSHAKE_TCP,   /* over: plain TCP, all bytes not used belong to the application */
-	HANDSHAKE_RDMA,  /* over: ESTABLISHED */
-	HANDSHAKE_FAIL,  /* over: close the connection, reason says why */
+	HANDSHAKE_TCP,	 /* over: plain TCP, all bytes not used belong to the application */
+	HANDSHAKE_RDMA,	 /* over: ESTABLISHED */
+	HANDSHAKE_FAIL,	 /* over: close the connection, reason says why */
 };
 
 /* The client's first step puts a hello into out, or goes to TCP at once (alloc failed, no ops) having sent nothing. */

@@ -42,8 +42,8 @@ struct xr_conn_ops {
 
 /** What a dialled connection wants of RDMA; a port's rdma=off forbids it and rdma=require asks for it. */
 enum xr_use_rdma {
-	XR_RDMA_NO = 0,  /**< plain TCP, not a byte of a handshake */
-	XR_RDMA_AUTO,    /**< RDMA when both sides can, else TCP on the same connection */
+	XR_RDMA_NO = 0,	 /**< plain TCP, not a byte of a handshake */
+	XR_RDMA_AUTO,	 /**< RDMA when both sides can, else TCP on the same connection */
 	XR_RDMA_REQUIRE, /**< RDMA, or on_open with -EPROTONOSUPPORT */
 };
 
@@ -118,17 +118,19 @@ XR_API void xr_conn_need(struct xr_conn *conn, size_t bytes);
  */
 XR_API void xr_conn_close(struct xr_conn *conn);
 
-/** Closes at once, dropping what is queued; on_close comes this turn with the reason (0 is turned into -ECONNABORTED). */
+/** Closes at once, dropping what is queued; on_close comes this turn with the reason (0 is turned into -ECONNABORTED).
+ */
 XR_API void xr_conn_abort(struct xr_conn *conn, int reason);
 
 struct xr_conn_info {
-	size_t size;                 /**< sizeof(struct xr_conn_info), set by the caller */
-	const char *transport;       /**< "tcp", "rdma"; "none" before it is settled */
-	const char *fallback_reason; /**< why it is not RDMA: "not asked for", "refused by the peer", ...; "" for RDMA */
-	const char *state;           /**< the handshake's state by its name in brpc: "ESTABLISHED", "FALLBACK_TCP", ... */
+	size_t size;	       /**< sizeof(struct xr_conn_info), set by the caller */
+	const char *transport; /**< "tcp", "rdma"; "none" before it is settled */
+	const char
+		*fallback_reason; /**< why it is not RDMA: "not asked for", "refused by the peer", ...; "" for RDMA */
+	const char *state;	  /**< the handshake's state by its name in brpc: "ESTABLISHED", "FALLBACK_TCP", ... */
 	unsigned lcore;
 	const struct xr_port *port;
-	char local[64], peer[64];    /**< "ADDRESS:PORT" */
+	char local[64], peer[64]; /**< "ADDRESS:PORT" */
 	uint64_t bytes_in, bytes_out;
 	size_t input_waiting, output_queued; /**< bytes */
 };

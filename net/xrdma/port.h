@@ -17,8 +17,8 @@ XR_BEGIN_DECLS
 struct xr_port;
 
 enum xr_port_mode {
-	XR_PORT_POLL,     /**< its lcores never sleep */
-	XR_PORT_EVENT,    /**< its lcores sleep whenever there is nothing to do */
+	XR_PORT_POLL,	  /**< its lcores never sleep */
+	XR_PORT_EVENT,	  /**< its lcores sleep whenever there is nothing to do */
 	XR_PORT_ADAPTIVE, /**< its lcores poll while busy and sleep after spin_us without work */
 };
 

@@ -15,16 +15,16 @@ XR_BEGIN_DECLS
 enum xr_rpc_error {
 	XR_RPC_ENOSERVICE = 1001,    /**< no such service */
 	XR_RPC_ENOMETHOD = 1002,     /**< no such method */
-	XR_RPC_EREQUEST = 1003,      /**< the request makes no sense */
+	XR_RPC_EREQUEST = 1003,	     /**< the request makes no sense */
 	XR_RPC_ERPCTIMEDOUT = 1008,  /**< no answer within the timeout */
 	XR_RPC_EFAILEDSOCKET = 1009, /**< the connection failed, or could not be made */
 	XR_RPC_EOVERCROWDED = 1011,  /**< too much is queued on the connection */
-	XR_RPC_EEOF = 1014,          /**< the peer closed the connection */
+	XR_RPC_EEOF = 1014,	     /**< the peer closed the connection */
 	XR_RPC_EINTERNAL = 2001,     /**< the server failed without saying how */
 	XR_RPC_ERESPONSE = 2002,     /**< the response makes no sense */
-	XR_RPC_ELOGOFF = 2003,       /**< the server is stopping */
-	XR_RPC_ELIMIT = 2004,        /**< too many calls at once */
-	XR_RPC_ECLOSE = 2005,        /**< this side closed the connection */
+	XR_RPC_ELOGOFF = 2003,	     /**< the server is stopping */
+	XR_RPC_ELIMIT = 2004,	     /**< too many calls at once */
+	XR_RPC_ECLOSE = 2005,	     /**< this side closed the connection */
 };
 
 /** "no such service", ...; errno's text for a negative number. Static. Any thread. */
@@ -41,8 +41,8 @@ struct xr_rpc_call;
 typedef void xr_rpc_handler(struct xr_rpc_call *call, void *arg);
 
 struct xr_rpc_server_opts {
-	size_t size;              /**< sizeof(struct xr_rpc_server_opts) */
-	uint64_t max_body_size;   /**< a larger frame closes its connection; 0: 64 MiB, the protocol's default */
+	size_t size;		/**< sizeof(struct xr_rpc_server_opts) */
+	uint64_t max_body_size; /**< a larger frame closes its connection; 0: 64 MiB, the protocol's default */
 };
 
 /** Main thread or any lcore; does not block. opts NULL: all defaults. Errors: -EINVAL, -ENOMEM. */
@@ -90,11 +90,11 @@ XR_API void xr_rpc_fail(struct xr_rpc_call *call, int error_code, const char *te
 struct xr_rpc_channel;
 
 struct xr_rpc_channel_opts {
-	size_t size;          /**< sizeof(struct xr_rpc_channel_opts) */
+	size_t size;	      /**< sizeof(struct xr_rpc_channel_opts) */
 	struct xr_port *port; /**< NULL: the default port */
 	const char *address;  /**< "ADDRESS:PORT", copied */
 	enum xr_use_rdma use_rdma;
-	int timeout_ms;         /**< of calls that name none; 0: 2000 */
+	int timeout_ms;		/**< of calls that name none; 0: 2000 */
 	int connect_timeout_ms; /**< 0: the flag --connect_timeout_ms */
 	uint64_t max_body_size; /**< 0: 64 MiB */
 };
@@ -103,19 +103,19 @@ struct xr_rpc_channel_opts {
 XR_API int xr_rpc_channel_open(const struct xr_rpc_channel_opts *opts, struct xr_rpc_channel **out);
 
 struct xr_rpc_request {
-	size_t size;         /**< sizeof(struct xr_rpc_request) */
+	size_t size;	     /**< sizeof(struct xr_rpc_request) */
 	const char *service; /**< full name; need not outlive the call */
 	const char *method;
 	struct xr_iobuf *message;    /**< serialized protobuf bytes, emptied when the call is taken; NULL: none */
 	struct xr_iobuf *attachment; /**< likewise */
-	int timeout_ms;              /**< 0: the channel's; negative: none */
-	int64_t log_id;              /**< 0: not sent */
+	int timeout_ms;		     /**< 0: the channel's; negative: none */
+	int64_t log_id;		     /**< 0: not sent */
 };
 
 struct xr_rpc_response {
-	int error_code;         /**< 0, a number of enum xr_rpc_error or another one of the peer's, or -ECANCELED */
-	const char *error_text; /**< "" for 0 */
-	struct xr_iobuf *message;    /**< may be taken from; dropped when done returns */
+	int error_code;		  /**< 0, a number of enum xr_rpc_error or another one of the peer's, or -ECANCELED */
+	const char *error_text;	  /**< "" for 0 */
+	struct xr_iobuf *message; /**< may be taken from; dropped when done returns */
 	struct xr_iobuf *attachment; /**< likewise */
 };
 

@@ -27,13 +27,13 @@ struct xr_msg {
 	 * of the library's. The message is free again when this begins, and may be posted anew or released by it.
 	 */
 	void (*fn)(struct xr_msg *msg, int status);
-	void *node_;      /* private */
+	void *node_;	  /* private */
 	uint32_t queued_; /* private */
 };
 
-#define XR_MSG_INIT(function)                                                                                          \
-	{                                                                                                              \
-		(function), NULL, 0                                                                                    \
+#define XR_MSG_INIT(function)       \
+	{                           \
+		(function), NULL, 0 \
 	}
 
 /**
@@ -48,14 +48,14 @@ XR_API int xr_post(unsigned lcore, struct xr_msg *msg);
 
 struct xr_timer {
 	void (*fn)(struct xr_timer *timer); /**< may re-arm, cancel or release the timer */
-	uint64_t due_us_, period_us_;       /* private */
-	void *link_[2];                     /* private */
-	uint32_t bucket_;                   /* private */
+	uint64_t due_us_, period_us_;	    /* private */
+	void *link_[2];			    /* private */
+	uint32_t bucket_;		    /* private */
 };
 
-#define XR_TIMER_INIT(function)                                                                                        \
-	{                                                                                                              \
-		(function), 0, 0, {NULL, NULL}, 0                                                                      \
+#define XR_TIMER_INIT(function)                   \
+	{                                         \
+		(function), 0, 0, {NULL, NULL}, 0 \
 	}
 
 /**
@@ -72,16 +72,17 @@ XR_API bool xr_timer_armed(const struct xr_timer *timer);
 /* ---- file descriptors ---- */
 
 struct xr_fd {
-	int fd;          /**< stays the caller's: not closed by the library */
+	int fd;		 /**< stays the caller's: not closed by the library */
 	uint32_t events; /**< EPOLLIN, EPOLLOUT, ... of <sys/epoll.h>; level-triggered */
-	/** revents: what is ready, with EPOLLERR and EPOLLHUP whether asked for or not. May delete and release itself. */
+	/** revents: what is ready, with EPOLLERR and EPOLLHUP whether asked for or not. May delete and release itself.
+	 */
 	void (*fn)(struct xr_fd *fd, uint32_t revents);
 	uint32_t state_; /* private */
 };
 
-#define XR_FD_INIT(descriptor, wanted, function)                                                                       \
-	{                                                                                                              \
-		(descriptor), (wanted), (function), 0                                                                  \
+#define XR_FD_INIT(descriptor, wanted, function)      \
+	{                                             \
+		(descriptor), (wanted), (function), 0 \
 	}
 
 /**
@@ -107,9 +108,12 @@ struct xr_poller {
 	void *link_[2]; /* private */
 };
 
-#define XR_POLLER_INIT(function, poller_name, sleep_allowed)                                                           \
-	{                                                                                                              \
-		(function), (poller_name), (sleep_allowed), {NULL, NULL}                                               \
+#define XR_POLLER_INIT(function, poller_name, sleep_allowed) \
+	{                                                    \
+		(function), (poller_name), (sleep_allowed),  \
+		{                                            \
+			NULL, NULL                           \
+		}                                            \
 	}
 
 /** Errors: -EALREADY it is added, -EINVAL called on no worker. */

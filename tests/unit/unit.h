@@ -23,35 +23,35 @@ int unit_main(int argc, char **argv, const char *suite, const struct unit_test *
 /* Ends the running test as skipped, with the reason printed. Return from the test right after it. */
 void unit_skip(const char *why);
 
-#define UNIT_SUITE(suite, ...)                                                                                         \
-	int main(int argc, char **argv)                                                                                \
-	{                                                                                                              \
-		static const struct unit_test tests[] = {__VA_ARGS__};                                                 \
-                                                                                                                       \
-		return unit_main(argc, argv, (suite), tests, sizeof tests / sizeof tests[0]);                          \
-	}                                                                                                              \
+#define UNIT_SUITE(suite, ...)                                                                \
+	int main(int argc, char **argv)                                                       \
+	{                                                                                     \
+		static const struct unit_test tests[] = {__VA_ARGS__};                        \
+                                                                                              \
+		return unit_main(argc, argv, (suite), tests, sizeof tests / sizeof tests[0]); \
+	}                                                                                     \
 	_Static_assert(1, "")
 
 /* Like CU_ASSERT_EQUAL, and both values are printed when they differ. */
-#define ASSERT_EQ(actual, expected)                                                                                    \
-	do {                                                                                                           \
-		long long unit_a_ = (long long)(actual), unit_e_ = (long long)(expected);                              \
-                                                                                                                       \
-		if (unit_a_ != unit_e_)                                                                                \
-			printf("%s:%d: %s is %lld, expected %s = %lld\n", __FILE__, __LINE__, #actual, unit_a_,        \
-			       #expected, unit_e_);                                                                    \
-		CU_ASSERT(unit_a_ == unit_e_);                                                                         \
+#define ASSERT_EQ(actual, expected)                                                                             \
+	do {                                                                                                    \
+		long long unit_a_ = (long long)(actual), unit_e_ = (long long)(expected);                       \
+                                                                                                                \
+		if (unit_a_ != unit_e_)                                                                         \
+			printf("%s:%d: %s is %lld, expected %s = %lld\n", __FILE__, __LINE__, #actual, unit_a_, \
+			       #expected, unit_e_);                                                             \
+		CU_ASSERT(unit_a_ == unit_e_);                                                                  \
 	} while (0)
 
-#define ASSERT_STR(actual, expected)                                                                                   \
-	do {                                                                                                           \
-		const char *unit_a_ = (actual), *unit_e_ = (expected);                                                 \
-		bool unit_same_ = unit_a_ && unit_e_ && strcmp(unit_a_, unit_e_) == 0;                                 \
-                                                                                                                       \
-		if (!unit_same_)                                                                                       \
-			printf("%s:%d: %s is \"%s\", expected \"%s\"\n", __FILE__, __LINE__, #actual,                  \
-			       unit_a_ ? unit_a_ : "(null)", unit_e_ ? unit_e_ : "(null)");                            \
-		CU_ASSERT(unit_same_);                                                                                 \
+#define ASSERT_STR(actual, expected)                                                                  \
+	do {                                                                                          \
+		const char *unit_a_ = (actual), *unit_e_ = (expected);                                \
+		bool unit_same_ = unit_a_ && unit_e_ && strcmp(unit_a_, unit_e_) == 0;                \
+                                                                                                      \
+		if (!unit_same_)                                                                      \
+			printf("%s:%d: %s is \"%s\", expected \"%s\"\n", __FILE__, __LINE__, #actual, \
+			       unit_a_ ? unit_a_ : "(null)", unit_e_ ? unit_e_ : "(null)");           \
+		CU_ASSERT(unit_same_);                                                                \
 	} while (0)
 
 /* Ends the test at once when it fails: for what the rest of the test needs. */
