@@ -4,6 +4,9 @@ APPS := $(notdir $(patsubst %/,%,$(dir $(wildcard apps/*/main.c))))
 APP_CPPFLAGS := -D_GNU_SOURCE -I$(O)/include -I$(O)/gen/apps -I$(O)/gen
 APP_COMPILE   = $(CC) $(XR_CFLAGS) $(APP_CPPFLAGS) $(CPPFLAGS) $(CFLAGS)
 
+# What a program links beside the library.
+APP_xr-perf_LIBS := -lcjson -lm
+
 define app
 APP_$(1)_SRC := $$(sort $$(wildcard apps/$(1)/*.c))
 APP_$(1)_GEN := $$(patsubst %.proto,$(O)/gen/%.pb-c.c,$$(wildcard apps/$(1)/*.proto))
@@ -12,11 +15,14 @@ $$(APP_$(1)_OBJ): COMPILE = $$(APP_COMPILE)
 $$(APP_$(1)_OBJ): | $$(STAGED_HEADERS) $$(APP_$(1)_GEN)
 $(O)/bin/$(1): $$(APP_$(1)_OBJ) $(LIB_A)
 	$$(call say,LD,$$@)
-	$$(Q)mkdir -p $$(@D) && $$(LINK) -o $$@ $$(APP_$(1)_OBJ) $(LIB_A) $(LIB_LIBS) $(APP_LIBS) $$(APP_$(1)_LIBS)
-all: $(O)/bin/$(1)
+	$$(Q)mkdir -p $$(@D) && $$(LINK) -o $$@ $$(APP_$(1)_OBJ) $(LIB_A) $(LIB_LIBS) $$(APP_$(1)_LIBS)
+APP_BIN += $(O)/bin/$(1)
 -include $$(APP_$(1)_OBJ:.o=.d)
 endef
 
-APP_LIBS :=
-APP_xr-perf_LIBS := -lhdr_histogram -lcjson -lm
+APP_BIN :=
 $(foreach a,$(APPS),$(eval $(call app,$(a))))
+
+.PHONY: programs
+programs: $(APP_BIN)
+all: programs

@@ -1,17 +1,22 @@
 # Test programs: tests/unit/PATH/NOUN_test.c becomes build/tests/unit/PATH/NOUN_test, linked with the library's objects
-# so that private functions are in reach. Each is a CUnit program (tests/unit/unit.h).
+# so that private functions are in reach. Each is a CUnit program (tests/unit/unit.h) and may use every helper that
+# lies beside unit.c.
 
 UNIT_SRC := $(shell find tests/unit -name '*_test.c' 2>/dev/null | sort)
 UNIT_BIN := $(UNIT_SRC:%.c=$(O)/%)
+
+UNIT_HELPER_SRC := $(filter-out %_test.c,$(wildcard tests/unit/*.c))
+UNIT_HELPER_OBJ := $(UNIT_HELPER_SRC:%.c=$(O)/obj/%.o)
+UNIT_OBJ := $(UNIT_SRC:%.c=$(O)/obj/%.o) $(O)/obj/tests/unit/unit.o
 
 .PHONY: tests
 tests: $(UNIT_BIN)
 all: tests
 
-$(UNIT_BIN): $(O)/tests/%: $(O)/obj/tests/%.o $(O)/obj/tests/unit/unit.o $(LIB_OBJ)
-	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $^ $(LIB_LIBS) -lcunit -lm
+$(UNIT_OBJ): | $(LIB_GEN)
 
-.PRECIOUS: $(O)/obj/tests/%.o
-$(O)/obj/tests/%.o: | $(LIB_GEN)
--include $(UNIT_SRC:%.c=$(O)/obj/%.d) $(O)/obj/tests/unit/unit.d
+$(UNIT_BIN): $(O)/tests/%: $(O)/obj/tests/%.o $(UNIT_HELPER_OBJ) $(LIB_OBJ) $(OBJECTS_STAMP)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) $(LIB_LIBS) -lcunit -lm
+
+-include $(UNIT_OBJ:.o=.d)
