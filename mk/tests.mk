@@ -7,7 +7,7 @@ UNIT_BIN := $(UNIT_SRC:%.c=$(O)/%)
 
 UNIT_HELPER_SRC := $(filter-out %_test.c,$(wildcard tests/unit/*.c))
 UNIT_HELPER_OBJ := $(UNIT_HELPER_SRC:%.c=$(O)/obj/%.o)
-UNIT_OBJ := $(UNIT_SRC:%.c=$(O)/obj/%.o) $(O)/obj/tests/unit/unit.o
+UNIT_OBJ := $(UNIT_SRC:%.c=$(O)/obj/%.o) $(UNIT_HELPER_OBJ)
 
 .PHONY: tests
 tests: $(UNIT_BIN)
