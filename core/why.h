@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CORE_WHY_H
+#define CORE_WHY_H
+
+/* The reason of a refusal, made where it is known and said where the user's own words are known. */
+
+#include <xrdma/types.h>
+
+/* Formats into the calling thread's one buffer, which the next call on this thread overwrites; cut at its end. */
+const char *why_text(const char *format, ...) XR_PRINTF(1, 2);
+
+#endif
