@@ -19,15 +19,15 @@ option_bool(const int64_t *value)
 	return option_int(value) != 0;
 }
 
-/* Adds a floor's table under a heading for --help. -EEXIST, -ENOMEM as xr_option_register(). */
+/* Adds a floor's table under a heading for --help. -EEXIST, -EINVAL, -ENOMEM as xr_option_register(). */
 int option_add_table(const char *heading, const struct xr_option *table);
 
 /* Puts every option to its default. Before parsing; a default that does not parse is a programming error (-EINVAL). */
 int option_set_defaults(void);
 
 /*
- * Parses argv[1..]: the index of the first argument that is no option (argc when all were), or -EINVAL after one log
- * line that names the option, what was wrong and what is allowed. "--" ends the options. *asked_help and
+ * Parses argv[1..]: the index of the first argument that is no option (argc when all were), or -EINVAL (-ENOMEM) after
+ * one log line that names the option, what was wrong and what is allowed. "--" ends the options. *asked_help and
  * *asked_version are set when --help/-h or --version occurred; nothing is printed here.
  */
 int option_parse(int argc, char **argv, bool *asked_help, bool *asked_version);

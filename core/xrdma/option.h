@@ -31,21 +31,24 @@ struct xr_option {
 	const char *help;	   /**< one line: meaning, unit, where it may be set */
 	/**
 	 * Optional further check of STRING and CALL, run on the thread that sets. 0, or -EINVAL with *why set to text
-	 * that says what is allowed (static, or in a buffer that lives until the next call on this thread).
+	 * that says what is allowed (static, or in a buffer that lives until the next call on this thread). It must not
+	 * call xr_option_set(). A STRING's text lives until xr_fini().
 	 */
 	int (*set)(const char *value, const char **why);
 };
 
 /**
  * Adds an application's own table, which must live until xr_fini(). Main thread, before xr_init(); does not block.
- * Errors: -EEXIST a name or letter is taken already (nothing is added), -EBUSY after xr_init(), -ENOMEM.
+ * Errors, after one log line that names the row: -EEXIST a name or letter is taken already, -EINVAL the row is not well
+ * formed (a name in other than lower case, min above max, nowhere to put the value); -EBUSY after xr_init(), -ENOMEM.
+ * Nothing is added then.
  */
 XR_API int xr_option_register(const struct xr_option *table);
 
 /**
  * Sets one option by name. Any thread; does not block. why may be NULL; after an error it points to text that says
  * what was wrong and what is allowed, valid until the next call on the same thread.
- * Errors: -ENOENT no such option, -EINVAL not an allowed value, -EPERM not changeable after xr_init().
+ * Errors: -ENOENT no such option, -EINVAL not an allowed value, -EPERM not changeable after xr_init(), -ENOMEM.
  */
 XR_API int xr_option_set(const char *name, const char *value, const char **why);
 
