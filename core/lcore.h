@@ -38,10 +38,10 @@ struct lcore_list {
 };
 
 /*
- * Pure parsing, no look at the machine. Both return 0, or -EINVAL with *why set (text valid until the next call on
- * this thread) and *list untouched.
- * cpus:   `0-3,8`: numbers and ascending ranges, no repeats; lcore N on processor N.
- * lcores: `0@2,(1-3)@(4-7),5`: DPDK's --lcores; `A@B`, sets in parentheses, without @ the processor of that number;
+ * Pure parsing, no look at the machine. Both return 0, or -EINVAL (-ENOMEM) with *why set (text valid until the next
+ * call on this thread) and *list untouched. cpus:   `0-3,8`: numbers and ascending ranges, no repeats; lcore N on
+ * processor N. lcores: `0@2,(1-3)@(4-7),5`: DPDK's --lcores; `A@B`, sets in parentheses, without @ the processor of
+ * that number;
  *         `(0-1)` without @ : each of the set may run on all of the set.
  */
 int lcore_parse_cpus(const char *text, struct lcore_list *list, const char **why);
@@ -64,8 +64,9 @@ struct lcore *lcore_find(unsigned id);	/* NULL: no such lcore */
 struct lcore *lcore_main(void);
 
 /*
- * Starts a pinned thread named "lcore-ID" for every lcore but the main one; each runs fn(lcore) with t_lcore set. After
- * a negative errno some may run already: the caller makes them end, then joins.
+ * Starts a pinned thread named "lcore-ID" for every lcore but the main one; each runs fn(lcore) with t_lcore set and
+ * with the process's signals blocked, so that those reach the application's threads. After a negative errno some may
+ * run already: the caller makes them end, then joins.
  */
 int lcore_launch(void (*fn)(struct lcore *lcore));
 void lcore_join(void);
