@@ -21,11 +21,13 @@ struct counter {
 /* Cells of the calling lcore; NULL on other threads. */
 extern __thread uint64_t *t_counter_cells __attribute__((tls_model("initial-exec")));
 
-/* Adds a table of n counters, before counter_init(). -EEXIST, -ENOSPC. */
+/* Adds a table of n counters, before counter_init(). -EEXIST, -ENOSPC: nothing is added. */
 int counter_add_table(struct counter *table, size_t n);
 
 /* Allocates the cells of every lcore, each lcore's on cache lines of their own. After lcore_init(). -ENOMEM. */
 int counter_init(void);
+
+/* Forgets cells and tables. The lcores' threads have ended, but for the calling one. */
 void counter_fini(void);
 
 /* Called by each worker on its own thread before it counts anything. */
