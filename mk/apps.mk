@@ -17,10 +17,12 @@ $(O)/bin/$(1): $$(APP_$(1)_OBJ) $(LIB_A)
 	$$(call say,LD,$$@)
 	$$(Q)mkdir -p $$(@D) && $$(LINK) -o $$@ $$(APP_$(1)_OBJ) $(LIB_A) $(LIB_LIBS) $$(APP_$(1)_LIBS)
 APP_BIN += $(O)/bin/$(1)
+APP_GEN += $$(APP_$(1)_GEN)
 -include $$(APP_$(1)_OBJ:.o=.d)
 endef
 
 APP_BIN :=
+APP_GEN :=
 $(foreach a,$(APPS),$(eval $(call app,$(a))))
 
 .PHONY: programs

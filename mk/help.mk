@@ -1,1 +1,46 @@
-# help
+# make help, clean, uninstall: what needs no build.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
+define HELP
+The two commands (each installs the Debian packages that are missing):
+  make demo          build, run a server and a client on 127.0.0.1, print what they measured
+  make check         build and run every test; the last line says how many passed, failed and were skipped
+
+Build:
+  make               the library, the programs and the test programs, in build/
+  make install       library, headers, programs and xrdma-reactor.pc under $$(DESTDIR)$$(PREFIX)
+  make uninstall     takes away exactly what install put there
+  make clean         removes build/
+  make packages      only installs what build, check and lint need
+
+Parts of the check:
+  $(CHECK_PARTS:%=check-%)
+  make check-full    all of them, and what takes longer: $(filter-out $(CHECK_PARTS),$(FULL_PARTS))
+  make lint          clang-tidy, cppcheck, codespell, shellcheck, and that includes go down only
+  make format        lays the C files out by .clang-format; make format-check only looks
+
+Variables:
+  O=DIR              build there instead of in build/
+  V=1                show whole command lines
+  DEBUG=1            no optimisation, assertions on
+  SAN=LIST           sanitizers: address, undefined, address,undefined or thread
+  CC=clang           another compiler; CFLAGS, CPPFLAGS and LDFLAGS are added to the build's own
+  RDMA=no            TCP only, without libibverbs
+  PREFIX=DIR         where install puts things (/usr/local)
+  DESTDIR=DIR        a folder in front of PREFIX, for packaging
+endef
+
+.PHONY: help clean uninstall
+help: export HELP_TEXT = $(HELP)
+help:
+	@printf '%s\n' "$$HELP_TEXT"
+
+# O may have been mistaken: only a folder that a build has marked as its own is removed.
+clean:
+	@[ ! -e $(O) ] || [ -f $(O)/flags ] || { echo "$(O) is no build folder; it stays" >&2; exit 1; }
+	@rm -rf $(O)
+
+uninstall:
+	@mk/install --remove '$(DESTDIR)' '$(PREFIX)'

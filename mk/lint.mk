@@ -1,1 +1,45 @@
-# lint
+# Lint: clang-tidy, cppcheck, codespell, shellcheck, the floor check; and the layout of the C files by .clang-format.
+
+C_DIRS     := core poll mem net apps tests
+ALL_C       = $(sort $(shell find $(C_DIRS) -name '*.c'))
+ALL_HEADERS = $(sort $(shell find $(C_DIRS) -name '*.h'))
+SCRIPTS     = $(sort $(shell grep -rlE --exclude-dir=$(O) '^\#!/.*\b(sh|bash)$$' mk tests apps .ci))
+PROSE       = $(C_DIRS) mk doc .ci $(wildcard *.md) GNUmakefile
+
+LINTS := lint-tidy lint-cppcheck lint-codespell lint-shellcheck lint-floors
+.PHONY: run-lint run-format format-files $(LINTS)
+
+run-lint:
+	+@$(RUN) --name lint --timeout 900 --plain $(LINTS:%='$(BUILD) -k %')
+
+run-format:
+	@$(RUN) --name format --plain 'clang-format --dry-run -Werror $(ALL_C) $(ALL_HEADERS)'
+
+format-files:
+	@clang-format -i $(ALL_C) $(ALL_HEADERS)
+
+# One clang-tidy a file, kept as a stamp: only what changed is looked at again.
+TIDY_STAMPS = $(ALL_C:%.c=$(O)/lint/%.tidy)
+lint-tidy: $(TIDY_STAMPS)
+
+TIDY_FLAGS = -std=gnu11 -Wall -Wextra $(if $(filter apps/%,$<),$(APP_CPPFLAGS),$(XR_CPPFLAGS) -I$(O)/include)
+
+$(O)/lint/%.tidy: %.c .clang-tidy $(ALL_HEADERS) | $(STAGED_HEADERS) $(LIB_GEN) $(APP_GEN)
+	$(call say,TIDY,$<)
+	$(Q)clang-tidy --quiet $< -- $(TIDY_FLAGS)
+	@mkdir -p $(@D) && touch $@
+
+# Leaks are left to clang's analyzer and the address sanitizer: cppcheck loses sight of memory in compound literals.
+lint-cppcheck: $(STAGED_HEADERS) $(LIB_GEN) $(APP_GEN)
+	@mkdir -p $(O)/lint/cppcheck
+	@cppcheck --quiet --std=c11 --platform=unix64 --library=posix,gnu,mk/cppcheck.cfg --enable=warning,performance,portability \
+		--inline-suppr --suppress=missingIncludeSystem --suppress=memleak --error-exitcode=1 -j $$(nproc) --cppcheck-build-dir=$(O)/lint/cppcheck -DPROTOBUF_C_VERSION_NUMBER=9999999 $(XR_CPPFLAGS) -I$(O)/include $(ALL_C)
+
+lint-codespell:
+	@codespell --skip '*.hex' $(PROSE)
+
+lint-shellcheck:
+	@shellcheck $(SCRIPTS)
+
+lint-floors:
+	@mk/floor-check

@@ -1,13 +1,13 @@
-# Test programs: tests/unit/PATH/NOUN_test.c becomes build/tests/unit/PATH/NOUN_test, linked with the library's objects
-# so that private functions are in reach. Each is a CUnit program (tests/unit/unit.h) and may use every helper that
-# lies beside unit.c.
+# Test programs and how they are run. tests/unit/PATH/NOUN_test.c becomes build/tests/unit/PATH/NOUN_test, linked with
+# the library's objects so that private functions are in reach; each is a CUnit program (tests/unit/unit.h). Other
+# sources in tests/unit/ are helpers for any of them. tests/integration/NOUN_test.py drives the built programs as
+# processes; it finds them under $XR_BUILD.
 
-UNIT_SRC := $(shell find tests/unit -name '*_test.c' 2>/dev/null | sort)
-UNIT_BIN := $(UNIT_SRC:%.c=$(O)/%)
-
-UNIT_HELPER_SRC := $(filter-out %_test.c,$(wildcard tests/unit/*.c))
-UNIT_HELPER_OBJ := $(UNIT_HELPER_SRC:%.c=$(O)/obj/%.o)
-UNIT_OBJ := $(UNIT_SRC:%.c=$(O)/obj/%.o) $(UNIT_HELPER_OBJ)
+UNIT_ALL    := $(shell find tests/unit -name '*.c' 2>/dev/null | sort)
+UNIT_SRC    := $(filter %_test.c,$(UNIT_ALL))
+UNIT_BIN    := $(UNIT_SRC:%.c=$(O)/%)
+UNIT_HELPER := $(patsubst %.c,$(O)/obj/%.o,$(filter-out $(UNIT_SRC),$(UNIT_ALL)))
+UNIT_OBJ    := $(UNIT_SRC:%.c=$(O)/obj/%.o) $(UNIT_HELPER)
 
 .PHONY: tests
 tests: $(UNIT_BIN)
@@ -15,8 +15,55 @@ all: tests
 
 $(UNIT_OBJ): | $(LIB_GEN)
 
-$(UNIT_BIN): $(O)/tests/%: $(O)/obj/tests/%.o $(UNIT_HELPER_OBJ) $(LIB_OBJ) $(OBJECTS_STAMP)
+$(UNIT_BIN): $(O)/tests/%: $(O)/obj/tests/%.o $(UNIT_HELPER) $(LIB_OBJ) $(OBJECTS_STAMP)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) $(LIB_LIBS) -lcunit -lm
 
 -include $(UNIT_OBJ:.o=.d)
+
+INTEGRATION := $(sort $(wildcard tests/integration/*_test.py))
+BUILD_TESTS := $(sort $(wildcard tests/build/*_test.py))
+
+# What the programs are told: where the build is, and what it is made of.
+export XR_BUILD = $(abspath $(O))
+export XR_SAN = $(SAN)
+export ASAN_OPTIONS = strict_string_checks=1:detect_stack_use_after_return=1
+export UBSAN_OPTIONS = print_stacktrace=1
+export TSAN_OPTIONS = second_deadlock_stack=1
+
+# A sanitizer makes a program several times slower.
+RUN_TIMEOUT = $(if $(SAN),300,120)
+RUN = mk/run-tests --log-dir $(O)/log --timeout $(RUN_TIMEOUT) $(if $(findstring thread,$(SAN)),--no-aslr)
+
+.PHONY: run-build run-unit run-native run-model run-matrix run-san-address run-san-thread run-sanitized run-repeat
+run-build: all
+	@$(RUN) --name build --plain true
+
+run-unit: tests
+	@$(RUN) --name unit $(UNIT_BIN)
+
+run-native: all
+	@$(RUN) --name native $(INTEGRATION)
+
+run-model:
+	@$(RUN) --name model --timeout 600 tests/model/run
+
+# The same sources in every form that they can take; each is built whole, and its unit tests run.
+MATRIX = $(BUILD) O=$(O)/matrix/$(1) $(2) all run-unit
+run-matrix: all
+	+@$(RUN) --name matrix --timeout 900 \
+		'$(call MATRIX,clang,CC=clang)' '$(call MATRIX,tcp,RDMA=no)' '$(call MATRIX,debug,DEBUG=1)' $(BUILD_TESTS)
+
+# A build of its own for each sanitizer; debug assertions stand in it too.
+run-san-address:
+	+@$(BUILD) O=$(O)/san-address SAN=address$(comma)undefined DEBUG=$(DEBUG) run-sanitized
+
+run-san-thread:
+	+@$(BUILD) O=$(O)/san-thread SAN=thread run-sanitized
+
+run-sanitized: all
+	@$(RUN) --name san-$(firstword $(subst $(comma),$(space),$(SAN))) $(UNIT_BIN) $(INTEGRATION)
+
+# What happens once in a hundred runs.
+run-repeat: tests
+	@$(RUN) --name repeat --repeat 20 $(UNIT_BIN)
