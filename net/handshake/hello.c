@@ -172,3 +172,12 @@ hello_ack_encode(bool use_rdma, uint8_t out[HELLO_ACK_BYTES])
 {
 	put32(out, use_rdma ? HELLO_ACK_RDMA : 0);
 }
+
+bool
+hello_ack_decode(const uint8_t ack[HELLO_ACK_BYTES])
+{
+	uint32_t flags;
+
+	get32(ack, &flags);
+	return flags & HELLO_ACK_RDMA;
+}

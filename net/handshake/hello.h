@@ -50,4 +50,7 @@ bool hello_v2_negotiable(const struct hello *hello, const char **why);
 
 void hello_ack_encode(bool use_rdma, uint8_t out[HELLO_ACK_BYTES]);
 
+/* Whether the client will use RDMA. The word's other bits mean nothing yet. */
+bool hello_ack_decode(const uint8_t ack[HELLO_ACK_BYTES]);
+
 #endif

@@ -32,7 +32,10 @@ const char *handshake_state_name(enum handshake_state state);
 
 /* What the transport does for it. NULL ops: this side has no RDMA. */
 struct handshake_ops {
-	/* Makes QP and CQs and fills in what this side's hello says. 0, or a negative errno with *why (static text). */
+	/*
+	 * Makes QP and CQs and fills in what this side's hello says (the versions are there). 0, or a negative errno
+	 * with *why (static text).
+	 */
 	int (*alloc)(void *arg, struct hello *own, const char **why);
 	/* Posts all receives and takes the QP to RTS towards the peer. 0, or a negative errno with *why. */
 	int (*bring_up)(void *arg, const struct hello *peer, const char **why);
@@ -48,14 +51,17 @@ enum handshake_role {
 struct handshake {
 	enum handshake_role role;
 	enum handshake_state state;
-	bool started;	    /* the first byte of a hello has been seen or sent: the deadline runs from here */
-	bool refused;	    /* RDMA is off for this connection, whatever follows */
-	const char *reason; /* why not RDMA, or why FAILED; static text, never NULL */
+	/* The first byte of a hello was seen or sent, so the deadline runs; false again when it was none after all. */
+	bool started;
+	/* RDMA is off for this connection, whatever follows. */
+	bool refused;
+	/* Why not RDMA, or why FAILED: static text, never NULL, "" as long as there is none. */
+	const char *reason;
 	const struct handshake_ops *ops;
 	void *ops_arg;
 	struct hello own, peer;
-	uint8_t out[HANDSHAKE_OUT_BYTES]; /* bytes to send, out_len of them; the connection takes them and sets it to 0
-					   */
+	/* Bytes to send, out_len of them. The connection takes them and sets out_len to 0. */
+	uint8_t out[HANDSHAKE_OUT_BYTES];
 	size_t out_len;
 };
 
@@ -73,12 +79,18 @@ enum handshake_result handshake_start_client(struct handshake *hs, const struct 
 void handshake_start_server(struct handshake *hs, const struct handshake_ops *ops, void *arg);
 
 /*
- * Hands over the bytes that have come so far; *used of them were taken. Call again with the rest and more (never with
- * bytes it has used). A server whose peer speaks something else than a hello ends with HANDSHAKE_TCP and used 0.
+ * Hands over the bytes that have come so far; *used of them were taken. Messages are taken whole, a hello together with
+ * its tail: what is left after HANDSHAKE_GO_ON is the beginning of one. The caller keeps it, at most HELLO_V2_MAX - 1
+ * bytes, and calls again with it and what has come since (never with bytes that were used). How the bytes are cut into
+ * calls makes no difference to the end, to what is sent and to what was used.
+ *
+ * A server whose peer speaks something else than a hello ends with HANDSHAKE_TCP and used 0, at the first byte that
+ * differs. Whoever fell back leaves every byte behind the handshake to the application. Behind ESTABLISHED TCP is
+ * silent: a byte there, in the same call or in a later one, is HANDSHAKE_FAIL, and the only thing that changes an end.
  */
 enum handshake_result handshake_feed(struct handshake *hs, const uint8_t *data, size_t len, size_t *used);
 
-/* The peer closed the TCP connection, or the deadline passed. Ends in FAILED with the reason. */
+/* The peer closed the TCP connection, or the deadline passed. Ends in FAILED with the reason, unless it is over. */
 void handshake_eof(struct handshake *hs);
 void handshake_timeout(struct handshake *hs);
 

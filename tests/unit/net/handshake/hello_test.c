@@ -116,6 +116,16 @@ test_ack(void)
 }
 
 static void
+test_ack_is_one_bit(void)
+{
+	CU_ASSERT_TRUE(hello_ack_decode((const uint8_t[]){0, 0, 0, 1}));
+	CU_ASSERT_TRUE(hello_ack_decode((const uint8_t[]){0xFF, 0xFF, 0xFF, 0xFF}));
+	CU_ASSERT_FALSE(hello_ack_decode((const uint8_t[]){0, 0, 0, 0}));
+	CU_ASSERT_FALSE(hello_ack_decode((const uint8_t[]){0xFF, 0xFF, 0xFF, 0xFE}));
+	CU_ASSERT_FALSE(hello_ack_decode((const uint8_t[]){1, 0, 0, 0}));
+}
+
+static void
 test_every_prefix_waits(void)
 {
 	uint8_t bytes[HELLO_V2_BYTES];
@@ -311,7 +321,8 @@ test_refusals_of_every_age(void)
 
 UNIT_SUITE("hello", {"the captured hellos decode and encode exactly", test_vectors},
 	   {"each field has its place", test_layout}, {"the refusal is length, 0xFFFF and zeros", test_refusal},
-	   {"the ACK is a flags word", test_ack}, {"every prefix of a hello waits", test_every_prefix_waits},
+	   {"the ACK is a flags word", test_ack}, {"only one bit of the ACK counts", test_ack_is_one_bit},
+	   {"every prefix of a hello waits", test_every_prefix_waits},
 	   {"another magic shows at its first byte that differs", test_other_magic},
 	   {"40 to 4096 bytes are a hello, no other length is", test_every_length},
 	   {"bytes behind a hello are left", test_bytes_behind_are_left},
