@@ -52,6 +52,7 @@ struct source {
 	const struct source_ops *ops;
 	enum source_stage stage;
 	bool keeps_awake; /* has no way to wake a sleeping worker: vetoes sleep, named in the log */
+	bool armed;	  /* the loop's: arm() has succeeded and disarm() is due */
 	struct cds_list_head link;
 };
 

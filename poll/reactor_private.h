@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef POLL_REACTOR_PRIVATE_H
+#define POLL_REACTOR_PRIVATE_H
+
+/* The reactor as the poll floor's files see it: the parts of one worker's loop, together. */
+
+#include "core/clock.h"
+#include "core/option.h"
+#include "poll/drive.h"
+#include "poll/fd.h"
+#include "poll/mailbox.h"
+#include "poll/poller.h"
+#include "poll/reactor.h"
+#include "poll/source_list.h"
+#include "poll/stat.h"
+#include "poll/timer.h"
+#include "poll/wait.h"
+
+#define EXIT_HOOKS 8
+
+struct exit_hook {
+	void (*fn)(struct reactor *reactor, void *arg);
+	void *arg;
+};
+
+struct reactor {
+	struct lcore *lcore;
+	bool running;	    /* inside reactor_run(): now_us is the turn's time */
+	uint64_t now_us;    /* read once a turn */
+	uint64_t worked_us; /* when a turn last found work */
+	enum stat spends;   /* the figure that the time since now_us belongs to */
+	struct source_list sources;
+	struct drive drive;
+	struct wait wait;
+	struct exit_hook exit_hooks[EXIT_HOOKS];
+	unsigned exit_hook_count;
+	/* The sources that every reactor has. */
+	struct mailbox mailbox;
+	struct fd_source fds;
+	struct poller_source pollers;
+	struct timer_heap timers;
+};
+
+extern int64_t g_wait_cap_ms;
+
+/* Brings now_us up to date and books the time since the last reading. Never goes back. */
+void reactor_read_clock(struct reactor *reactor);
+
+/* Polls each source once, with or without those that the kernel's wait polls, and books the work. The work done. */
+int reactor_poll(struct reactor *reactor, bool waiting_too);
+
+/* One turn of the loop. The work done. */
+int reactor_turn(struct reactor *reactor);
+
+/* The turn's time; outside of reactor_run() there are no turns, and it is the clock's. */
+static inline uint64_t
+reactor_now_us(const struct reactor *reactor)
+{
+	return __builtin_expect(reactor->running, 1) ? reactor->now_us : clock_now_us();
+}
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_POLL_FIXTURE_H
+#define TESTS_POLL_FIXTURE_H
+
+/*
+ * Reactors without the rest of the library: lcores 0..n-1, all of them allowed on every processor of the process, and
+ * the calling thread as the main one.
+ */
+
+#include "core/counter.h"
+#include "core/log.h"
+#include "core/option.h"
+#include "poll/reactor_private.h"
+#include "tests/unit/unit.h"
+#include <stdlib.h>
+
+/* The processors of this process as a list of --lcores. */
+static inline void
+fixture_processors(char *text, size_t size)
+{
+	cpu_set_t cpus;
+	size_t used = 0;
+
+	CPU_ZERO(&cpus);
+	ASSERT_FATAL(sched_getaffinity(0, sizeof cpus, &cpus) == 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE && used + 8 < size; cpu++) {
+		if (CPU_ISSET(cpu, &cpus))
+			used += (size_t)snprintf(text + used, size - used, "%s%d", used ? "," : "", cpu);
+	}
+}
+
+static inline void
+fixture_start(unsigned lcores)
+{
+	char processors[256], list[320], *argv[] = {"test", "--lcores", list, NULL};
+	bool asked_help, asked_version;
+
+	fixture_processors(processors, sizeof processors);
+	if (lcores == 1)
+		snprintf(list, sizeof list, "0@(%s)", processors);
+	else
+		snprintf(list, sizeof list, "(0-%u)@(%s)", lcores - 1, processors);
+	xr_log_set_level(XR_LOG_WARNING);
+	ASSERT_FATAL(option_add_table("lcores", g_lcore_options) == 0);
+	ASSERT_FATAL(option_add_table("reactor", g_reactor_options) == 0);
+	ASSERT_FATAL(option_set_defaults() == 0);
+	ASSERT_FATAL(option_parse(3, argv, &asked_help, &asked_version) == 3);
+	ASSERT_FATAL(lcore_init() == 0);
+	ASSERT_FATAL(reactor_counters_add() == 0);
+	ASSERT_FATAL(counter_init() == 0);
+	ASSERT_FATAL(reactors_init() == 0);
+}
+
+static inline void
+fixture_end(void)
+{
+	reactors_drain();
+	reactors_fini();
+	counter_fini();
+	lcore_fini();
+	option_fini();
+}
+
+static inline uint64_t
+stat_read(enum stat stat)
+{
+	return counter_read(&g_stats[stat], NULL);
+}
+
+/* Ends the reactors after a time on the clock of the loop. */
+static inline void
+fixture_stop_fired(struct xr_timer *timer)
+{
+	(void)timer;
+	reactors_stop();
+}
+
+static inline void
+fixture_run_for(uint64_t us)
+{
+	struct xr_timer stop = XR_TIMER_INIT(fixture_stop_fired);
+
+	xr_timer_arm(&stop, us, 0);
+	reactor_run(reactor_current());
+}
+
+#endif
