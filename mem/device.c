@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mem/device.h"
+#include "core/log.h"
+#include "mem/mem.h"
+#include "mem/region.h"
+#include <errno.h>
+#include <string.h>
+
+static const struct mem_device_ops *g_devices[MEM_DEVICES]; /* under the region lock */
+
+static int
+register_with(struct region *region, size_t bytes, unsigned device)
+{
+	int status = g_devices[device]->register_range(device, region->addr, bytes, &region->handles[device],
+						       &region->lkeys[device]);
+
+	if (status != 0) {
+		log_error("memory: device %u can't register %zu MiB: %s", device, bytes >> 20, strerror(-status));
+		return status;
+	}
+	__atomic_store_n(&region->devices, region->devices | 1u << device, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void
+unregister_from(struct region *region, unsigned device)
+{
+	if (!(region->devices & 1u << device))
+		return;
+	__atomic_store_n(&region->devices, region->devices & ~(1u << device), __ATOMIC_RELEASE);
+	g_devices[device]->unregister_range(device, region->handles[device]);
+}
+
+int
+device_register_region(struct region *region, size_t bytes)
+{
+	for (unsigned device = 0; device < MEM_DEVICES; device++) {
+		int status = g_devices[device] ? register_with(region, bytes, device) : 0;
+
+		if (status == 0)
+			continue;
+		while (device-- > 0)
+			unregister_from(region, device);
+		return status;
+	}
+	return 0;
+}
+
+static void
+forget(unsigned device)
+{
+	for (unsigned i = 0; i < region_slots(); i++)
+		if (region_at(i))
+			unregister_from(region_at(i), device);
+	g_devices[device] = NULL;
+}
+
+static int
+add(unsigned device, const struct mem_device_ops *ops)
+{
+	if (g_devices[device])
+		return -EEXIST;
+	g_devices[device] = ops;
+	for (unsigned i = 0; i < region_slots(); i++) {
+		struct region *region = region_at(i);
+		int status = region ? register_with(region, region->bytes, device) : 0;
+
+		if (status != 0) {
+			forget(device);
+			return status;
+		}
+	}
+	return 0;
+}
+
+int
+mem_device_add(unsigned device, const struct mem_device_ops *ops)
+{
+	int status;
+
+	if (device >= MEM_DEVICES || !ops)
+		return -EINVAL;
+	region_lock();
+	status = add(device, ops);
+	region_unlock();
+	return status;
+}
+
+void
+mem_device_del(unsigned device)
+{
+	region_lock();
+	if (device < MEM_DEVICES && g_devices[device])
+		forget(device);
+	region_unlock();
+}
+
+int
+mem_lkey(unsigned device, const void *addr, uint32_t *lkey)
+{
+	const struct region *region = region_find(addr);
+
+	if (!region)
+		return -ERANGE;
+	if (device >= MEM_DEVICES || !(__atomic_load_n(&region->devices, __ATOMIC_ACQUIRE) & 1u << device))
+		return -ENODEV;
+	*lkey = region->lkeys[device];
+	return 0;
+}
+
+void
+device_fini(void)
+{
+	for (unsigned device = 0; device < MEM_DEVICES; device++)
+		mem_device_del(device);
+}
