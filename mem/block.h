@@ -44,6 +44,9 @@ block_payload_bytes(enum block_type type)
 	return block_bytes(type) - BLOCK_HEADER_BYTES;
 }
 
+/* As --rdma_recv_block_type calls it. */
+const char *block_type_name(enum block_type type);
+
 /* Pool blocks only. */
 static inline char *
 block_payload(struct xr_block *block)
@@ -51,7 +54,10 @@ block_payload(struct xr_block *block)
 	return (char *)block + BLOCK_HEADER_BYTES;
 }
 
-/* One block with one reference from the calling thread's node; NULL with errno ENOMEM at the pool's limit. */
+/*
+ * One block with one reference from the calling thread's node; NULL with errno ENOMEM at the pool's limit. Any thread:
+ * an lcore has a cache, and takes a lock only when that runs empty.
+ */
 struct xr_block *block_alloc(enum block_type type);
 
 /* n blocks or fewer, for receive batches; how many. */
