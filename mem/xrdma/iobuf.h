@@ -53,7 +53,7 @@ XR_API int xr_iobuf_append(struct xr_iobuf *buf, const void *data, size_t len);
 
 /**
  * Appends the caller's memory itself, without copying. The memory must not change until free_fn(data, arg) has run
- * (NULL: static memory), once, on the thread that drops the last reference. len 0 is -EINVAL.
+ * (NULL: static memory), once, on the thread that drops the last reference. len 0 or data NULL is -EINVAL.
  * Errors: -EINVAL, -ENOMEM; free_fn is not called after an error.
  */
 XR_API int xr_iobuf_append_user(struct xr_iobuf *buf, void *data, size_t len, xr_mem_key key, xr_free_fn *free_fn,
@@ -61,8 +61,8 @@ XR_API int xr_iobuf_append_user(struct xr_iobuf *buf, void *data, size_t len, xr
 
 /**
  * Room to write into: at least one byte and at most want, at the returned address, *got says how many. Nothing is
- * appended until xr_iobuf_commit(); between the two no other iobuf may be appended to on this thread.
- * NULL with errno ENOMEM.
+ * appended until xr_iobuf_commit(); between the two neither this iobuf may be used nor any other be appended to on this
+ * thread. NULL with errno ENOMEM, or EINVAL when want is 0.
  */
 XR_API void *xr_iobuf_reserve(struct xr_iobuf *buf, size_t want, size_t *got);
 
@@ -71,14 +71,17 @@ XR_API void xr_iobuf_commit(struct xr_iobuf *buf, size_t len);
 
 /**
  * Moves the first len bytes (or all there are) to the end of another iobuf; returns how many. Errors: none is possible
- * but for memory of the piece list, in which case fewer bytes are moved.
+ * but for memory of the piece list, in which case fewer bytes are moved. From an iobuf to itself nothing is moved.
  */
 XR_API size_t xr_iobuf_cut(struct xr_iobuf *from, size_t len, struct xr_iobuf *to);
 
-/** Moves everything to the end of another iobuf. Errors: -ENOMEM (nothing moved). */
+/** Moves everything to the end of another iobuf; to itself is nothing to do. Errors: -ENOMEM (nothing moved). */
 XR_API int xr_iobuf_move(struct xr_iobuf *to, struct xr_iobuf *from);
 
-/** Appends references to all of from, which stays as it is; no byte is copied. Errors: -ENOMEM. */
+/**
+ * Appends references to all of from, which stays as it is; no byte is copied. An iobuf shared with itself holds its
+ * bytes twice. Errors: -ENOMEM.
+ */
 XR_API int xr_iobuf_share(struct xr_iobuf *to, const struct xr_iobuf *from);
 
 /** Drops the first len bytes (or all there are); returns how many. */
