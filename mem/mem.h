@@ -4,6 +4,7 @@
 
 /* The memory floor as `net/env` drives it. */
 
+#include "mem/block.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <xrdma/option.h>
@@ -25,6 +26,9 @@ void mem_fini(void);
 /* On each worker's own thread: sets up its caches, and gives everything in them back. */
 int mem_lcore_init(const struct lcore *lcore);
 void mem_lcore_fini(void);
+
+/* What --rdma_recv_block_type says. */
+enum block_type mem_recv_block_type(void);
 
 /* Devices are small numbers to this floor; `net` says how to register a region with one. */
 #define MEM_DEVICES 16

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mem/mem.h"
+#include "core/lcore.h"
+#include "core/log.h"
+#include "core/option.h"
+#include "mem/block_cache.h"
+#include "mem/device.h"
+#include "mem/pieces.h"
+#include "mem/pool.h"
+#include "mem/region.h"
+#include "mem/tail.h"
+#include "mem/user_block.h"
+#include <errno.h>
+#include <numa.h>
+#include <string.h>
+
+#define MIB		((size_t)1 << 20)
+#define NODES_MAX	256u /* struct xr_block has 8 bits for them */
+#define CACHE_LARGE_MAX 16u
+#define CACHE_HUGE_MAX	2u
+
+static struct {
+	int64_t initial_mb, increase_mb, max_regions, max_mb;
+	int64_t buckets, cache_blocks;
+	int64_t hugepage_1g, require_hugepages, strict_numa;
+	const char *block_type;
+} g_values;
+
+static int
+check_block_type(const char *value, const char **why)
+{
+	for (unsigned type = 0; type < BLOCK_TYPES; type++)
+		if (strcmp(value, block_type_name(type)) == 0)
+			return 0;
+	*why = "default (8 KiB), large (64 KiB) and huge (2 MiB) are allowed";
+	return -EINVAL;
+}
+
+const struct xr_option g_mem_options[] = {
+	{.name = "rdma_memory_pool_initial_size_mb",
+	 .type = XR_OPTION_INT,
+	 .value = &g_values.initial_mb,
+	 .default_value = "64",
+	 .min = 32,
+	 .max = 1048576,
+	 .placeholder = "MB",
+	 .help = "size of the first region of registered memory"},
+	{.name = "rdma_memory_pool_increase_size_mb",
+	 .type = XR_OPTION_INT,
+	 .value = &g_values.increase_mb,
+	 .default_value = "64",
+	 .min = 32,
+	 .max = 1048576,
+	 .placeholder = "MB",
+	 .help = "size of every further region"},
+	{.name = "rdma_memory_pool_max_regions",
+	 .type = XR_OPTION_INT,
+	 .value = &g_values.max_regions,
+	 .default_value = "4",
+	 .min = 1,
+	 .max = 16,
+	 .placeholder = "N",
+	 .help = "regions that one NUMA node and one block type may have"},
+	{.name = "pool_max_mb",
+	 .type = XR_OPTION_INT,
+	 .value = &g_values.max_mb,
+	 .default_value = "0",
+	 .min = 0,
+	 .max = 1 << 26,
+	 .placeholder = "MB",
+	 .help = "limit of all regions together, in whole regions; 0: none"},
+	{.name = "rdma_memory_pool_buckets",
+	 .type = XR_OPTION_INT,
+	 .value = &g_values.buckets,
+	 .default_value = "4",
+	 .min = 1,
+	 .max = 16,
+	 .placeholder = "N",
+	 .help = "accepted for brpc's sake; has no meaning here, where every lcore has caches of its own"},
+	{.name = "rdma_memory_pool_tls_cache_num",
+	 .type = XR_OPTION_INT,
+	 .value = &g_values.cache_blocks,
+	 .default_value = "128",
+	 .min = 0,
+	 .max = 65536,
+	 .placeholder = "N",
+	 .help = "free 8 KiB blocks that each lcore may keep (of large blocks 16 at most, of huge ones 2)"},
+	{.name = "rdma_recv_block_type",
+	 .type = XR_OPTION_STRING,
+	 .value = &g_values.block_type,
+	 .default_value = "default",
+	 .set = check_block_type,
+	 .placeholder = "TYPE",
+	 .help = "blocks to receive into: default (8 KiB), large (64 KiB), huge (2 MiB)"},
+	{.name = "hugepage_1g",
+	 .type = XR_OPTION_BOOL,
+	 .value = &g_values.hugepage_1g,
+	 .default_value = "false",
+	 .help = "try 1 GiB pages first; regions must be a multiple of that"},
+	{.name = "require_hugepages",
+	 .type = XR_OPTION_BOOL,
+	 .value = &g_values.require_hugepages,
+	 .default_value = "false",
+	 .help = "2 MiB or 1 GiB pages or an error, instead of smaller pages"},
+	{.name = "strict_numa",
+	 .type = XR_OPTION_BOOL,
+	 .value = &g_values.strict_numa,
+	 .default_value = "false",
+	 .help = "memory of the lcore's own NUMA node or an error, instead of another node's"},
+	{.name = NULL},
+};
+
+int
+mem_counters_add(void)
+{
+	int status = counter_add_table(g_hugepage_counters, HUGEPAGE_COUNTERS);
+
+	return status != 0 ? status : counter_add_table(g_pool_counters, POOL_COUNTERS);
+}
+
+enum block_type
+mem_recv_block_type(void)
+{
+	unsigned type = 0;
+
+	while (g_values.block_type && type < BLOCK_HUGE && strcmp(g_values.block_type, block_type_name(type)) != 0)
+		type++;
+	return type;
+}
+
+static unsigned
+node_count(void)
+{
+	unsigned count = numa_available() < 0 ? 1 : (unsigned)numa_max_node() + 1;
+
+	return count < NODES_MAX ? count : NODES_MAX;
+}
+
+static unsigned
+node_of(const struct lcore *lcore)
+{
+	return lcore && lcore->numa_node > 0 && (unsigned)lcore->numa_node < node_count() ? (unsigned)lcore->numa_node
+											  : 0;
+}
+
+/* Whole 2 MiB pages. */
+static size_t
+region_bytes(int64_t mb)
+{
+	return (size_t)mb * MIB / HUGEPAGE_2M_BYTES * HUGEPAGE_2M_BYTES;
+}
+
+static struct pool_config
+pool_config(void)
+{
+	return (struct pool_config){
+		.nodes = node_count(),
+		.initial_bytes = region_bytes(g_values.initial_mb),
+		.increase_bytes = region_bytes(g_values.increase_mb),
+		.first_type = mem_recv_block_type(),
+		.max_regions = (unsigned)g_values.max_regions,
+		.max_bytes = (size_t)g_values.max_mb * MIB,
+	};
+}
+
+static struct region_config
+region_config(const struct pool_config *pool)
+{
+	return (struct region_config){
+		.slot_bytes = pool->initial_bytes > pool->increase_bytes ? pool->initial_bytes : pool->increase_bytes,
+		.max_bytes = pool->max_bytes,
+		.slots = pool->nodes * BLOCK_TYPES * pool->max_regions,
+		.try_1g = g_values.hugepage_1g != 0,
+		.require_hugepages = g_values.require_hugepages != 0,
+		.strict_numa = g_values.strict_numa != 0,
+	};
+}
+
+/* A cap must hold one region for receiving, and one for sending when that takes other blocks. */
+static int
+check_cap(const struct pool_config *config)
+{
+	size_t least = config->initial_bytes + (config->first_type == BLOCK_DEFAULT ? 0 : config->increase_bytes);
+
+	if (config->max_bytes == 0 || config->max_bytes >= least)
+		return 0;
+	log_error(
+		"--pool_max_mb: %lld is less than the regions to start with; 0 (no limit) or at least %zu are allowed",
+		(long long)g_values.max_mb, least / MIB);
+	return -EINVAL;
+}
+
+static int
+reserve_regions(const struct pool_config *pool)
+{
+	struct region_config config = region_config(pool);
+	int status = region_init(&config);
+
+	if (status != 0)
+		log_error("--rdma_memory_pool_max_regions, --rdma_memory_pool_initial_size_mb, "
+			  "--rdma_memory_pool_increase_size_mb: no address space for %u regions of up to %zu MiB",
+			  config.slots, config.slot_bytes / MIB);
+	return status;
+}
+
+int
+mem_init(void)
+{
+	struct pool_config config = pool_config();
+	int status = check_cap(&config);
+
+	if (status == 0)
+		status = reserve_regions(&config);
+	if (status == 0)
+		status = pool_init(&config);
+	if (status == 0)
+		status = pool_grow(pool_of(node_of(lcore_main()), config.first_type));
+	if (status != 0)
+		mem_fini();
+	return status;
+}
+
+void
+mem_fini(void)
+{
+	pool_fini();
+	device_fini();
+	region_fini();
+}
+
+static unsigned
+at_most(int64_t value, unsigned max)
+{
+	return value < max ? (unsigned)value : max;
+}
+
+int
+mem_lcore_init(const struct lcore *lcore)
+{
+	const unsigned cached[BLOCK_TYPES] = {
+		[BLOCK_DEFAULT] = (unsigned)g_values.cache_blocks,
+		[BLOCK_LARGE] = at_most(g_values.cache_blocks, CACHE_LARGE_MAX),
+		[BLOCK_HUGE] = at_most(g_values.cache_blocks, CACHE_HUGE_MAX),
+	};
+	int status = block_cache_init(node_of(lcore), cached);
+
+	if (status != 0)
+		return status;
+	tail_lcore_init();
+	pieces_lcore_init();
+	user_block_lcore_init();
+	return 0;
+}
+
+void
+mem_lcore_fini(void)
+{
+	tail_lcore_fini();
+	pieces_lcore_fini();
+	user_block_lcore_fini();
+	block_cache_fini();
+}
