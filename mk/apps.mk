@@ -27,4 +27,5 @@ $(foreach a,$(APPS),$(eval $(call app,$(a))))
 
 .PHONY: programs
 programs: $(APP_BIN)
+	@:
 all: programs

@@ -19,6 +19,8 @@ Parts of the check:
   $(CHECK_PARTS:%=check-%)
   make check-full    all of them, and what takes longer: $(filter-out $(CHECK_PARTS),$(FULL_PARTS))
   make lint          clang-tidy, cppcheck, codespell, shellcheck, and that includes go down only
+  make fuzz          libFuzzer on each parser, FUZZ_S=30 seconds each
+  make bench         ratios between our calls and a bare epoll echo of the same bytes
   make format        lays the C files out by .clang-format; make format-check only looks
 
 Variables:

@@ -30,10 +30,14 @@ $(O)/lint/%.tidy: %.c .clang-tidy $(ALL_HEADERS) | $(STAGED_HEADERS) $(LIB_GEN) 
 	@mkdir -p $(@D) && touch $@
 
 # Leaks are left to clang's analyzer and the address sanitizer: cppcheck loses sight of memory in compound literals.
+CPPCHECK = cppcheck --quiet --error-exitcode=1 -j $$(nproc) --std=c11 --platform=unix64 \
+	--library=posix,gnu,mk/cppcheck.cfg --cppcheck-build-dir=$(O)/lint/cppcheck \
+	--enable=warning,performance,portability --inline-suppr --suppress=missingIncludeSystem --suppress=memleak \
+	-DPROTOBUF_C_VERSION_NUMBER=9999999
+
 lint-cppcheck: $(STAGED_HEADERS) $(LIB_GEN) $(APP_GEN)
 	@mkdir -p $(O)/lint/cppcheck
-	@cppcheck --quiet --std=c11 --platform=unix64 --library=posix,gnu,mk/cppcheck.cfg --enable=warning,performance,portability \
-		--inline-suppr --suppress=missingIncludeSystem --suppress=memleak --error-exitcode=1 -j $$(nproc) --cppcheck-build-dir=$(O)/lint/cppcheck -DPROTOBUF_C_VERSION_NUMBER=9999999 $(XR_CPPFLAGS) -I$(O)/include $(ALL_C)
+	@$(CPPCHECK) $(XR_CPPFLAGS) -I$(O)/include $(ALL_C)
 
 lint-codespell:
 	@codespell --skip '*.hex' $(PROSE)

@@ -21,6 +21,31 @@ $(UNIT_BIN): $(O)/tests/%: $(O)/obj/tests/%.o $(UNIT_HELPER) $(LIB_OBJ) $(OBJECT
 
 -include $(UNIT_OBJ:.o=.d)
 
+# tests/integration/NOUN_test.c sees the library as any program does: the public headers and the static library.
+NATIVE_SRC := $(sort $(wildcard tests/integration/*_test.c))
+NATIVE_BIN := $(NATIVE_SRC:%.c=$(O)/%)
+NATIVE_OBJ := $(NATIVE_SRC:%.c=$(O)/obj/%.o)
+tests: $(NATIVE_BIN)
+
+$(NATIVE_OBJ): COMPILE = $(APP_COMPILE) -I.
+$(NATIVE_OBJ): | $(STAGED_HEADERS)
+
+$(NATIVE_BIN): $(O)/tests/%: $(O)/obj/tests/%.o $(O)/obj/tests/unit/unit.o $(LIB_A)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS) -lcunit
+
+-include $(NATIVE_OBJ:.o=.d)
+
+# Yardsticks for make bench: programs of one file that know nothing of the library.
+BENCH_BIN := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
+tests: $(BENCH_BIN)
+
+$(BENCH_BIN): $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $<
+
+-include $(BENCH_BIN:$(O)/%=$(O)/obj/%.d)
+
 INTEGRATION := $(sort $(wildcard tests/integration/*_test.py))
 BUILD_TESTS := $(sort $(wildcard tests/build/*_test.py))
 
@@ -35,7 +60,7 @@ export TSAN_OPTIONS = second_deadlock_stack=1
 RUN_TIMEOUT = $(if $(SAN),300,120)
 RUN = mk/run-tests --log-dir $(O)/log --timeout $(RUN_TIMEOUT) $(if $(findstring thread,$(SAN)),--no-aslr)
 
-.PHONY: run-build run-unit run-native run-model run-matrix run-san-address run-san-thread run-sanitized run-repeat
+.PHONY: run-build run-unit run-native run-model run-fuzz run-matrix run-san-address run-san-thread run-sanitized
 run-build: all
 	@$(RUN) --name build --plain true
 
@@ -43,10 +68,13 @@ run-unit: tests
 	@$(RUN) --name unit $(UNIT_BIN)
 
 run-native: all
-	@$(RUN) --name native $(INTEGRATION)
+	@$(RUN) --name native $(NATIVE_BIN) $(INTEGRATION)
 
 run-model:
 	@$(RUN) --name model --timeout 600 tests/model/run
+
+run-fuzz: FUZZ_S = 3
+run-fuzz: fuzz
 
 # The same sources in every form that they can take; each is built whole, and its unit tests run.
 MATRIX = $(BUILD) O=$(O)/matrix/$(1) $(2) all run-unit
@@ -54,16 +82,25 @@ run-matrix: all
 	+@$(RUN) --name matrix --timeout 900 \
 		'$(call MATRIX,clang,CC=clang)' '$(call MATRIX,tcp,RDMA=no)' '$(call MATRIX,debug,DEBUG=1)' $(BUILD_TESTS)
 
-# A build of its own for each sanitizer; debug assertions stand in it too.
 run-san-address:
-	+@$(BUILD) O=$(O)/san-address SAN=address$(comma)undefined DEBUG=$(DEBUG) run-sanitized
+	+@$(BUILD) O=$(O)/san-address SAN=address$(comma)undefined run-sanitized
 
 run-san-thread:
 	+@$(BUILD) O=$(O)/san-thread SAN=thread run-sanitized
 
 run-sanitized: all
-	@$(RUN) --name san-$(firstword $(subst $(comma),$(space),$(SAN))) $(UNIT_BIN) $(INTEGRATION)
+	@$(RUN) --name san-$(firstword $(subst $(comma),$(space),$(SAN))) $(UNIT_BIN) $(NATIVE_BIN) $(INTEGRATION)
 
-# What happens once in a hundred runs.
-run-repeat: tests
-	@$(RUN) --name repeat --repeat 20 $(UNIT_BIN)
+# What takes longer: the rare failure of one run in many, and inputs that a few seconds do not reach.
+.PHONY: run-repeat run-fuzz-long run-bench bench
+run-repeat: all
+	@$(RUN) --name repeat --repeat 10 $(UNIT_BIN) $(NATIVE_BIN) $(INTEGRATION)
+
+run-fuzz-long: FUZZ_S = 60
+run-fuzz-long: fuzz
+
+run-bench: all
+	@$(RUN) --name bench --plain --timeout 600 tests/bench/run
+
+bench: all
+	@tests/bench/run

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """mk/floor-check finds each kind of include that goes the wrong way, and only those."""
 

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """mk/packages on machines that this is not: stand-ins for dpkg-query, apt-get, id and sudo stand first in PATH."""
 

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """mk/run-tests and mk/check: nothing that failed, died, hung or tested nothing looks green."""
 
