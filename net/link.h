@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_LINK_H
+#define NET_LINK_H
+
+/*
+ * What carries a connection's bytes. A link appends what arrives to conn->in and reports with conn_touch(), conn_eof()
+ * and conn_fail(); it never calls the application. All of it on the connection's lcore.
+ */
+
+#include <stdbool.h>
+
+struct xr_conn;
+
+struct link_ops {
+	const char *transport; /* as xr_conn_info names it */
+	/*
+	 * Sends the front of conn->out and drops what has left. What can't leave now stays, and the link comes back
+	 * with conn_flush_later() when it can. 0, or a negative errno: the connection has failed.
+	 */
+	int (*flush)(struct xr_conn *conn);
+	/* conn->hold_input has changed: read on, or let the peer wait. */
+	void (*hold)(struct xr_conn *conn);
+	/* conn->out has left: the peer shall see the end. Input is discarded from here on, up to conn_eof(). */
+	void (*shutdown)(struct xr_conn *conn);
+	/* The connection is over: nothing of it is called any more. */
+	void (*close)(struct xr_conn *conn);
+};
+
+#endif
