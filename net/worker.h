@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_WORKER_H
+#define NET_WORKER_H
+
+/* The worker threads from their start to their end: each sets up its lcore's memory and lists, waits, runs its loop. */
+
+/*
+ * Sets up the calling thread as the main lcore's worker, starts the others and waits until each is ready. A negative
+ * errno after one log line: all have ended.
+ */
+int workers_start(void);
+
+/* Lets all loops run, the main lcore's on the calling thread; returns when they have ended and the threads are gone. */
+void workers_run(void);
+
+/* Takes back what workers_start() did; the loops that never ran run once to an end, so that everything on them ends. */
+void workers_end(void);
+
+#endif
