@@ -104,6 +104,14 @@ mailbox_set_sleeping(struct mailbox *mailbox, bool sleeping)
 	__atomic_store_n(&mailbox->sleeping, sleeping, __ATOMIC_RELAXED);
 }
 
+bool
+mailbox_overslept(struct mailbox *mailbox)
+{
+	/* In this order: the producer of a message seen is inside still, or it has taken sleeping back. */
+	return !queue_empty(&mailbox->queue) && __atomic_load_n(&mailbox->gate, __ATOMIC_ACQUIRE) == 0 &&
+	       __atomic_load_n(&mailbox->sleeping, __ATOMIC_RELAXED);
+}
+
 static void
 run(struct xr_msg *msg, int status)
 {

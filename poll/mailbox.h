@@ -35,6 +35,9 @@ void mailbox_ring(struct mailbox *mailbox);
 /* The owner's announcement; with true the caller puts a full fence behind it. */
 void mailbox_set_sleeping(struct mailbox *mailbox, bool sleeping);
 
+/* Whether a message is here that nobody has rung for or is about to ring for. Owner, while it is set to sleep. */
+bool mailbox_overslept(struct mailbox *mailbox);
+
 /* Lets no further message in, waits for the producers that are inside, and runs what is left with -ECANCELED. */
 void mailbox_close(struct mailbox *mailbox);
 

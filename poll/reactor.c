@@ -45,9 +45,9 @@ reactor_read_clock(struct reactor *reactor)
 }
 
 int
-reactor_poll(struct reactor *reactor, bool waiting_too)
+reactor_poll(struct reactor *reactor, enum source_choice choice)
 {
-	int work = source_list_poll(&reactor->sources, reactor, waiting_too);
+	int work = source_list_poll(&reactor->sources, reactor, choice);
 
 	if (work)
 		reactor->worked_us = reactor->now_us;
@@ -61,7 +61,7 @@ reactor_turn(struct reactor *reactor)
 	int work;
 
 	reactor_read_clock(reactor);
-	work = reactor_poll(reactor, true);
+	work = reactor_poll(reactor, SOURCES_ALL);
 	urcu_qsbr_quiescent_state();
 	stat_add(STAT_TURNS, 1);
 	if (work)
@@ -81,7 +81,7 @@ next_turn(struct reactor *reactor, int work_before)
 	cause = wait_block(reactor);
 	wait_finish(reactor, cause);
 	work = reactor_turn(reactor);
-	if (!work && cause == WAKE_FD)
+	if (!work && cause == WAKE_FD && !reactors_stopping())
 		stat_add(STAT_WAKES_EMPTY, 1);
 	return work;
 }

@@ -46,8 +46,8 @@ extern int64_t g_wait_cap_ms;
 /* Brings now_us up to date and books the time since the last reading. Never goes back. */
 void reactor_read_clock(struct reactor *reactor);
 
-/* Polls each source once, with or without those that the kernel's wait polls, and books the work. The work done. */
-int reactor_poll(struct reactor *reactor, bool waiting_too);
+/* Polls each source of the choice once and books the work. The work done. */
+int reactor_poll(struct reactor *reactor, enum source_choice choice);
 
 /* One turn of the loop. The work done. */
 int reactor_turn(struct reactor *reactor);

@@ -23,18 +23,31 @@ walk_next(struct source_list *list)
 	return cds_list_entry(at, struct source, link);
 }
 
+static bool
+chosen(const struct source *source, enum source_choice choice)
+{
+	switch (choice) {
+	case SOURCES_BEFORE_WAIT:
+		return !source->ops->waits_in_kernel;
+	case SOURCES_WITH_ARM:
+		return source->ops->arm != NULL;
+	default:
+		return true;
+	}
+}
+
 int
-source_list_poll(struct source_list *list, struct reactor *reactor, bool waiting_too)
+source_list_poll(struct source_list *list, struct reactor *reactor, enum source_choice choice)
 {
 	struct source *source;
 	int work = 0;
 
 	list->cursor = list->head.next;
 	while ((source = walk_next(list))) {
-		if (!waiting_too && source->ops->waits_in_kernel)
+		if (!chosen(source, choice))
 			continue;
 		work += source->ops->poll(source, reactor);
-		if (!waiting_too)
+		if (choice == SOURCES_BEFORE_WAIT)
 			wait_step(reactor, WAIT_POLLED_ONE);
 	}
 	return work;

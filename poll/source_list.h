@@ -17,8 +17,14 @@ struct source_list {
 
 void source_list_init(struct source_list *list);
 
-/* Polls each source once; with waiting_too false not those whose last poll is the kernel's wait. Sum of the work. */
-int source_list_poll(struct source_list *list, struct reactor *reactor, bool waiting_too);
+enum source_choice {
+	SOURCES_ALL,
+	SOURCES_BEFORE_WAIT, /* not those whose last poll is the kernel's wait */
+	SOURCES_WITH_ARM,    /* only those that have an arm() */
+};
+
+/* Polls each source of the choice once. The sum of the work. */
+int source_list_poll(struct source_list *list, struct reactor *reactor, enum source_choice choice);
 
 /* Arms in order up to the first refusal, whose error it returns, with *refused the source. 0: all are armed. */
 int source_list_arm(struct source_list *list, struct reactor *reactor, struct source **refused);

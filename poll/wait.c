@@ -57,7 +57,7 @@ arm(struct reactor *reactor)
 static bool
 found_again(struct reactor *reactor)
 {
-	if (!reactor_poll(reactor, false))
+	if (!reactor_poll(reactor, SOURCES_BEFORE_WAIT))
 		return false;
 	stat_add(STAT_ARMED_FOUND, 1);
 	return true;
@@ -153,16 +153,19 @@ wait_block(struct reactor *reactor)
 }
 
 /*
- * The cap has ended the sleep, and everything is armed still. Work that is here now and whose wake-up does not come
- * either would have been slept through for ever.
+ * The cap has ended the sleep, and everything is armed still. Work that is here now, and whose wake-up does not come
+ * either, would have been slept through for ever. Only sources that wake by themselves are looked at: no callback of
+ * the application's runs before the verdict, as its doings could raise an event that hides the loss.
  */
 static enum wake_cause
 check_rescue(struct reactor *reactor)
 {
-	if (!reactor_poll(reactor, false))
-		return WAKE_CAP;
-	if (fd_source_wait(&reactor->fds, RESCUE_GRACE_US) > 0)
-		return WAKE_FD;
+	if (!mailbox_overslept(&reactor->mailbox)) {
+		if (!reactor_poll(reactor, SOURCES_WITH_ARM))
+			return WAKE_CAP;
+		if (fd_source_wait(&reactor->fds, RESCUE_GRACE_US) > 0)
+			return WAKE_FD;
+	}
 	stat_add(STAT_WAKES_RESCUED, 1);
 	return WAKE_CAP;
 }

@@ -12,7 +12,9 @@
 #include "core/option.h"
 #include "poll/reactor_private.h"
 #include "tests/unit/unit.h"
+#include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* The processors of this process as a list of --lcores. */
 static inline void
@@ -67,21 +69,38 @@ stat_read(enum stat stat)
 	return counter_read(&g_stats[stat], NULL);
 }
 
-/* Ends the reactors after a time on the clock of the loop. */
-static inline void
-fixture_stop_fired(struct xr_timer *timer)
+/* Ends the reactors from outside of them: a timer would keep an idle one from sleeping for good. */
+struct fixture_stopper {
+	pthread_t thread;
+	unsigned after_ms;
+};
+
+static inline void *
+fixture_stop_later(void *arg)
 {
-	(void)timer;
+	const struct fixture_stopper *stopper = arg;
+
+	usleep(stopper->after_ms * 1000);
 	reactors_stop();
+	return NULL;
 }
 
+/* Runs the calling thread's reactor for a time. */
 static inline void
-fixture_run_for(uint64_t us)
+fixture_run_for(unsigned ms)
 {
-	struct xr_timer stop = XR_TIMER_INIT(fixture_stop_fired);
+	struct fixture_stopper stopper = {.after_ms = ms};
 
-	xr_timer_arm(&stop, us, 0);
+	ASSERT_FATAL(pthread_create(&stopper.thread, NULL, fixture_stop_later, &stopper) == 0);
 	reactor_run(reactor_current());
+	pthread_join(stopper.thread, NULL);
+}
+
+/* The loops of the lcores that are not the main one. */
+static inline void
+fixture_worker(struct lcore *lcore)
+{
+	reactor_run(reactor_of(lcore));
 }
 
 #endif
