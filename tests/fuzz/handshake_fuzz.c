@@ -249,10 +249,12 @@ run(struct input *input, size_t step)
 {
 	struct outcome outcome = {.used = 0};
 	uint32_t seed = input->cut_seed;
+	enum handshake_result result;
 	struct handshake hs;
 	size_t arrived = 0;
 
-	check_rest(&hs, start(&hs, input));
+	result = start(&hs, input);
+	check_rest(&hs, result);
 	take_out(&hs, &outcome);
 	while (arrived < input->len) {
 		arrived += next_piece(step, input->len - arrived, &seed);

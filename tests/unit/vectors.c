@@ -17,9 +17,11 @@ read_line(const char *name, char line[LINE_BYTES])
 	line[0] = '\0';
 	snprintf(path, sizeof path, "tests/vectors/%s.hex", name);
 	file = fopen(path, "r");
-	if (!file)
+	if (!file) {
 		printf("%s: not found; tests run in the repository's root\n", path);
-	ASSERT_FATAL(file != NULL);
+		CU_FAIL_FATAL("no vector");
+		return;
+	}
 	if (fgets(line, LINE_BYTES, file))
 		line[strcspn(line, "\n")] = '\0';
 	fclose(file);

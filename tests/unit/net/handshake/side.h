@@ -5,8 +5,6 @@
 /* One side of a handshake under test: the machine, and resources that fail where the test says. */
 
 #include "net/handshake/machine.h"
-#include <errno.h>
-#include <string.h>
 
 enum side_fault {
 	SIDE_WORKS,
@@ -24,66 +22,24 @@ struct side {
 	struct hello heard; /* the peer, as it was told to bring_up */
 };
 
-static inline int
-side_alloc(void *arg, struct hello *own, const char **why)
-{
-	static const uint8_t gid[16] = {[10] = 0xFF, [11] = 0xFF, [12] = 10, [13] = 77, [15] = 1};
-	struct side *side = arg;
-
-	side->allocs++;
-	if (side->fault == SIDE_ALLOC_FAILS) {
-		*why = "no memory for a queue pair";
-		return -ENOMEM;
-	}
-	own->block_size = 8160;
-	own->sq_size = 128;
-	own->rq_size = 128;
-	memcpy(own->gid, gid, sizeof gid);
-	own->qp_num = side->hs.role == HANDSHAKE_CLIENT ? 0x20 : 0x18;
-	return 0;
-}
-
-static inline int
-side_bring_up(void *arg, const struct hello *peer, const char **why)
-{
-	struct side *side = arg;
-
-	side->bring_ups++;
-	side->heard = *peer;
-	if (side->fault == SIDE_BRING_UP_FAILS) {
-		*why = "no route to the peer";
-		return -ENETUNREACH;
-	}
-	return 0;
-}
-
-static const struct handshake_ops side_ops = {.alloc = side_alloc, .bring_up = side_bring_up};
-
-static inline enum handshake_result
-side_start(struct side *side, enum handshake_role role, enum side_fault fault)
-{
-	const struct handshake_ops *ops = fault == SIDE_NO_RDMA ? NULL : &side_ops;
-
-	*side = (struct side){.fault = fault};
-	if (role == HANDSHAKE_CLIENT)
-		return handshake_start_client(&side->hs, ops, side);
-	handshake_start_server(&side->hs, ops, side);
-	return HANDSHAKE_GO_ON;
-}
+enum handshake_result side_start(struct side *side, enum handshake_role role, enum side_fault fault);
 
 /* A hello that every side takes. */
-static inline struct hello
-side_peer_hello(void)
-{
-	return (struct hello){
-		.hello_ver = HELLO_V2_VERSION,
-		.impl_ver = HELLO_V2_IMPL,
-		.block_size = 65504,
-		.sq_size = 64,
-		.rq_size = 32,
-		.gid = {[0] = 0xFE, [1] = 0x80, [15] = 9},
-		.qp_num = 0x1A3,
-	};
-}
+struct hello side_peer_hello(void);
+
+/* A client that has said its hello, and a server that has answered one. */
+void side_after_hello(struct side *side, enum side_fault fault);
+void side_after_answer(struct side *side, enum side_fault fault);
+
+/* Feeds one piece and asserts that all of it was used, or that all of it was left. */
+enum handshake_result side_feed_taken(struct side *side, const void *data, size_t len);
+enum handshake_result side_feed_left(struct side *side, const void *data, size_t len);
+
+/* Asserts what the side has to send, and takes it. */
+void side_assert_out(struct side *side, const void *expected, size_t len);
+void side_assert_refusal_out(struct side *side);
+void side_assert_vector_out(struct side *side, const char *vector);
+
+void side_assert_ended(const struct side *side, enum handshake_state state, const char *reason);
 
 #endif
