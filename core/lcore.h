@@ -39,9 +39,10 @@ struct lcore_list {
 
 /*
  * Pure parsing, no look at the machine. Both return 0, or -EINVAL (-ENOMEM) with *why set (text valid until the next
- * call on this thread) and *list untouched. cpus:   `0-3,8`: numbers and ascending ranges, no repeats; lcore N on
- * processor N. lcores: `0@2,(1-3)@(4-7),5`: DPDK's --lcores; `A@B`, sets in parentheses, without @ the processor of
- * that number;
+ * call on this thread) and *list untouched.
+ *
+ * cpus:   `0-3,8`: numbers and ascending ranges, no repeats; lcore N on processor N.
+ * lcores: `0@2,(1-3)@(4-7),5`: DPDK's --lcores; `A@B`, sets in parentheses, without @ the processor of that number;
  *         `(0-1)` without @ : each of the set may run on all of the set.
  */
 int lcore_parse_cpus(const char *text, struct lcore_list *list, const char **why);
