@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A server's connections: requests are cut out of the stream and handed on, answers leave, nothing is lost between. */
+
+#include "core/log.h"
+#include "net/rpc/frame.h"
+#include "net/rpc/rpc.h"
+#include "net/rpc/server.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <xrdma/error.h>
+
+/* ---- what a server has on one lcore ---- */
+
+static struct server_lcore *
+server_here(struct xr_rpc_server *server)
+{
+	struct server_slot *slot = &server->slots[t_lcore->index];
+
+	if (slot->here)
+		return slot->here;
+	slot->here = calloc(1, sizeof *slot->here);
+	if (!slot->here)
+		return NULL;
+	slot->here->server = server;
+	slot->here->lcore = t_lcore;
+	CDS_INIT_LIST_HEAD(&slot->here->conns);
+	arena_init(&slot->here->arena);
+	return slot->here;
+}
+
+void
+server_lcore_free(struct server_lcore *here)
+{
+	while (here->free_calls) {
+		struct xr_rpc_call *call = here->free_calls;
+
+		here->free_calls = call->next_free;
+		free(call);
+	}
+	arena_fini(&here->arena);
+	free(here);
+}
+
+/* The connection's own reference is the only one left when no call is out. */
+static void
+close_when_idle(struct server_conn *conn)
+{
+	if (conn->conn && !conn->blocked && __atomic_load_n(&conn->refs, __ATOMIC_RELAXED) == 1)
+		xr_conn_close(conn->conn);
+}
+
+void
+server_lcore_close(struct server_lcore *here)
+{
+	struct server_conn *conn;
+
+	here->closing = true;
+	cds_list_for_each_entry (conn, &here->conns, link)
+		close_when_idle(conn);
+}
+
+/* ---- a connection's life ---- */
+
+static struct server_conn *
+server_conn_new(struct xr_rpc_server *server, struct xr_conn *conn)
+{
+	struct server_lcore *here = server_here(server);
+	struct server_conn *new = here ? calloc(1, sizeof *new) : NULL;
+
+	if (!new)
+		return NULL;
+	new->here = here;
+	new->conn = conn;
+	new->refs = 1;
+	cds_list_add(&new->link, &here->conns);
+	return new;
+}
+
+void
+server_conn_hold(struct server_conn *conn)
+{
+	__atomic_fetch_add(&conn->refs, 1, __ATOMIC_RELAXED);
+}
+
+void
+server_conn_put(struct server_conn *conn)
+{
+	struct xr_rpc_server *server = conn->here->server;
+
+	if (__atomic_sub_fetch(&conn->refs, 1, __ATOMIC_ACQ_REL) != 0)
+		return;
+	free(conn);
+	server_put(server);
+}
+
+static void
+on_open(struct xr_conn *xr_conn, int status)
+{
+	struct xr_rpc_server *server = status ? NULL : server_hold((uintptr_t)xr_conn_arg(xr_conn));
+	struct server_conn *conn = server ? server_conn_new(server, xr_conn) : NULL;
+
+	xr_conn_set_arg(xr_conn, conn);
+	if (status || conn)
+		return;
+	if (server)
+		server_put(server);
+	xr_conn_abort(xr_conn, server ? -ENOMEM : -ESHUTDOWN);
+}
+
+static void
+on_close(struct xr_conn *xr_conn, int reason)
+{
+	struct server_conn *conn = xr_conn_arg(xr_conn);
+
+	(void)reason;
+	if (!conn)
+		return;
+	conn->conn = NULL;
+	cds_list_del(&conn->link);
+	xr_iobuf_clear(&conn->backlog);
+	server_conn_put(conn);
+}
+
+void
+server_conn_fail(struct server_conn *conn, int error)
+{
+	if (conn->conn)
+		xr_conn_abort(conn->conn, error);
+}
+
+void
+server_conn_call_ended(struct server_conn *conn)
+{
+	if (__builtin_expect(conn->here->closing, 0))
+		close_when_idle(conn);
+}
+
+/* ---- answers ---- */
+
+static void
+hold_back(struct server_conn *conn, struct xr_iobuf *frame)
+{
+	if (xr_iobuf_move(&conn->backlog, frame) != 0) {
+		xr_iobuf_clear(frame);
+		server_conn_fail(conn, -ENOMEM);
+		return;
+	}
+	rpc_count(RPC_ANSWERS_HELD_BACK);
+	if (!conn->blocked) {
+		conn->blocked = true;
+		xr_conn_pause(conn->conn);
+	}
+}
+
+int
+server_conn_send(struct server_conn *conn, struct xr_iobuf *frame)
+{
+	int error = -EPIPE;
+
+	if (conn->conn)
+		error = conn->blocked ? -EAGAIN : xr_conn_send(conn->conn, frame);
+	if (__builtin_expect(error == 0, 1))
+		return 0;
+	if (error == -EAGAIN) {
+		hold_back(conn, frame);
+		return 0;
+	}
+	xr_iobuf_clear(frame);
+	if (error == -XR_ERDMAMEM)
+		return error;
+	if (error == -EPIPE)
+		rpc_count(RPC_ANSWERS_DROPPED);
+	else
+		server_conn_fail(conn, error);
+	return 0;
+}
+
+static void
+on_writable(struct xr_conn *xr_conn)
+{
+	struct server_conn *conn = xr_conn_arg(xr_conn);
+	int error;
+
+	if (!conn || !conn->blocked)
+		return;
+	error = xr_conn_send(xr_conn, &conn->backlog);
+	if (error == -EAGAIN)
+		return;
+	if (error) {
+		server_conn_fail(conn, error);
+		return;
+	}
+	conn->blocked = false;
+	xr_conn_resume(xr_conn);
+	server_conn_call_ended(conn);
+}
+
+/* ---- requests ---- */
+
+static void
+refuse(struct server_conn *conn, const char *why)
+{
+	static struct log_limit limit;
+	struct xr_conn_info info = {.size = sizeof info};
+
+	xr_conn_info(conn->conn, &info);
+	log_limited(&limit, XR_LOG_WARNING, "rpc: closing the connection from %s: not a request: %s", info.peer, why);
+	rpc_count(RPC_FRAMES_REFUSED);
+	xr_conn_abort(conn->conn, -EPROTO);
+}
+
+/* 0, or the error that the request is answered with. */
+static int
+check(const struct server_conn *conn, const struct frame *frame, const struct meta *meta, const struct method **method,
+      const char **text)
+{
+	int error = 0;
+
+	*text = NULL;
+	if (conn->here->closing)
+		return XR_RPC_ELOGOFF;
+	if (!meta->has_request) {
+		*text = "the meta holds no request";
+		return XR_RPC_EREQUEST;
+	}
+	if (!frame_attachment_fits(frame, meta)) {
+		*text = "attachment_size does not fit into the frame";
+		return XR_RPC_EREQUEST;
+	}
+	if (meta->compress_type != 0) {
+		*text = "compressed requests are not supported: compress_type must be 0 (none)";
+		return XR_RPC_EREQUEST;
+	}
+	*method = service_find(&conn->here->server->services, meta->service, meta->method, &error);
+	return error;
+}
+
+/* Serves the whole frame at the front of in. False: the connection is ending. */
+static bool
+serve(struct server_conn *conn, struct xr_iobuf *in, const struct frame *frame, const struct meta *meta)
+{
+	struct xr_rpc_call *call = server_call_new(conn, meta);
+	const struct method *method;
+	const char *text;
+	int error;
+
+	if (!call) {
+		server_conn_fail(conn, -ENOMEM);
+		return false;
+	}
+	rpc_count(RPC_REQUESTS);
+	error = check(conn, frame, meta, &method, &text);
+	if (error) {
+		frame_drop(in, frame);
+		xr_rpc_fail(call, error, text);
+		return true;
+	}
+	if (frame_cut(in, frame, meta, &call->message, &call->attachment) != 0) {
+		xr_rpc_fail(call, XR_RPC_EINTERNAL, NULL);
+		server_conn_fail(conn, -ENOMEM);
+		return false;
+	}
+	server_call_run(call, method);
+	return true;
+}
+
+static void
+need(struct server_conn *conn, size_t bytes)
+{
+	xr_conn_need(conn->conn, bytes);
+	conn->needs_more = bytes > 1;
+}
+
+/* Takes one request from the front of in. False: there is none any more, or the connection is ending. */
+static bool
+take_request(struct server_conn *conn, struct xr_iobuf *in)
+{
+	struct server_lcore *here = conn->here;
+	struct frame frame;
+	struct meta meta;
+	const char *why;
+	size_t bytes;
+
+	switch (frame_peek(in, here->server->max_body_size, &frame, &bytes, &why)) {
+	case FRAME_BAD:
+		refuse(conn, why);
+		return false;
+	case FRAME_PARTIAL:
+		need(conn, bytes);
+		return false;
+	case FRAME_WHOLE:
+		break;
+	}
+	if (conn->needs_more)
+		need(conn, 1);
+	if (frame_meta(in, &frame, &here->arena, &meta) != 0) {
+		refuse(conn, "its RpcMeta does not decode");
+		return false;
+	}
+	return serve(conn, in, &frame, &meta);
+}
+
+static void
+on_data(struct xr_conn *xr_conn, struct xr_iobuf *in)
+{
+	struct server_conn *conn = xr_conn_arg(xr_conn);
+
+	while (conn && !conn->blocked && xr_iobuf_size(in) > 0 && take_request(conn, in))
+		;
+}
+
+const struct xr_conn_ops g_server_conn_ops = {
+	.size = sizeof(struct xr_conn_ops),
+	.on_open = on_open,
+	.on_data = on_data,
+	.on_writable = on_writable,
+	.on_close = on_close,
+};
