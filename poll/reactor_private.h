@@ -25,10 +25,10 @@ struct exit_hook {
 
 struct reactor {
 	struct lcore *lcore;
-	bool running;	    /* inside reactor_run(): now_us is the turn's time */
-	uint64_t now_us;    /* read once a turn */
-	uint64_t worked_us; /* when a turn last found work */
-	enum stat spends;   /* the figure that the time since now_us belongs to */
+	bool running;		  /* inside reactor_run(): now_us is the turn's time */
+	uint64_t now_us;	  /* read once a turn */
+	uint64_t worked_us;	  /* when a turn last found work */
+	enum reactor_stat spends; /* the figure that the time since now_us belongs to */
 	struct source_list sources;
 	struct drive drive;
 	struct wait wait;

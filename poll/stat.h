@@ -6,7 +6,7 @@
 
 #include "core/counter.h"
 
-enum stat {
+enum reactor_stat {
 	STAT_TURNS,
 	STAT_BUSY_TURNS,
 	STAT_BUSY_US,
@@ -27,9 +27,9 @@ enum stat {
 extern struct counter g_stats[STAT_COUNT];
 
 static inline void
-stat_add(enum stat stat, uint64_t n)
+stat_add(enum reactor_stat which, uint64_t n)
 {
-	counter_add(&g_stats[stat], n);
+	counter_add(&g_stats[which], n);
 }
 
 #endif

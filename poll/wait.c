@@ -173,7 +173,7 @@ check_rescue(struct reactor *reactor)
 void
 wait_finish(struct reactor *reactor, enum wake_cause cause)
 {
-	static const enum stat stats[] = {
+	static const enum reactor_stat stats[] = {
 		[WAKE_FD] = STAT_WAKES_FD, [WAKE_TIMER] = STAT_WAKES_TIMER, [WAKE_CAP] = STAT_WAKES_CAP};
 
 	if (cause == WAKE_CAP)

@@ -64,9 +64,9 @@ fixture_end(void)
 }
 
 static inline uint64_t
-stat_read(enum stat stat)
+stat_read(enum reactor_stat which)
 {
-	return counter_read(&g_stats[stat], NULL);
+	return counter_read(&g_stats[which], NULL);
 }
 
 /* Ends the reactors from outside of them: a timer would keep an idle one from sleeping for good. */
