@@ -232,7 +232,7 @@ make_sessions(struct load *load)
 		session->lane = lane;
 		err = session_open(session, server);
 		if (err) {
-			fprintf(stderr, "xr-perf client: cannot call \"%s\": %s\n", server, xr_strerror(err));
+			fprintf(stderr, "xr-perf client: cannot call \"%s\": %s\n", server, perf_address_error(err));
 			return err;
 		}
 		load->session_count++;

@@ -10,19 +10,17 @@
 
 #define MIB (1024 * 1024)
 
-struct perf_common g_common;
+struct perf_common g_common = {.json = "", .counters = ""};
 
 static const struct xr_option common_options[] = {
 	{.name = "json",
 	 .type = XR_OPTION_STRING,
 	 .value = &g_common.json,
-	 .default_value = "",
 	 .placeholder = "FILE",
 	 .help = "write the figures to this file as JSON (\"-\": to standard output)"},
 	{.name = "counters",
 	 .type = XR_OPTION_STRING,
 	 .value = &g_common.counters,
-	 .default_value = "",
 	 .placeholder = "FILE",
 	 .help = "write the library's counters to this file as JSON at the end (\"-\": to standard output)"},
 	{.name = "max_body_size",
@@ -35,6 +33,12 @@ static const struct xr_option common_options[] = {
 	 .help = "largest frame that is taken from the peer; a larger one closes the connection"},
 	{0},
 };
+
+const char *
+perf_address_error(int err)
+{
+	return err == -EINVAL ? "must be numeric, such as 127.0.0.1:8002 or [::1]:8002" : xr_strerror(err);
+}
 
 static const struct perf_command *const commands[] = {&g_server_command, &g_client_command};
 

@@ -31,4 +31,7 @@ struct perf_common {
 
 extern struct perf_common g_common;
 
+/* What went wrong with an address, also when it makes no sense. */
+const char *perf_address_error(int err);
+
 #endif

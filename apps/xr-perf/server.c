@@ -113,7 +113,7 @@ start(struct server *server)
 	if (!err)
 		err = xr_rpc_server_listen(server->rpc, NULL, g_listen);
 	if (err)
-		fprintf(stderr, "xr-perf server: cannot listen on \"%s\": %s\n", g_listen, xr_strerror(err));
+		fprintf(stderr, "xr-perf server: cannot listen on \"%s\": %s\n", g_listen, perf_address_error(err));
 	return err;
 }
 
