@@ -1,0 +1,75 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""An idle server costs nothing where it may sleep, and never sleeps where it polls.
+
+Three figures agree on it: the library's counters, the kernel's count of sleeps, and the CPU time.
+"""
+
+import time
+
+from harness import CPUS, Server, expect, expect_equal, main, receive, test, vector
+
+IDLE_S = 10
+SHORT_S = 1
+CPU_LIMIT_S = 0.1
+
+STIRRINGS = 6
+
+
+def serve_one_call(server):
+    """Leaves a connection open behind a call that was served: idle, not fresh."""
+    connection = server.connect()
+    connection.sendall(vector("rpc-warmup-request"))
+    head = receive(connection, 12)
+    receive(connection, int.from_bytes(head[4:8], "big"))
+    return connection
+
+
+def expect_idle(server, seconds):
+    """Watches it from outside."""
+    time.sleep(0.5)
+    switches, cpu = server.switches(), server.cpu_seconds()
+    time.sleep(seconds)
+    expect_equal(server.switches() - switches, 0, f"sleeps begun in {seconds} s")
+    expect(server.cpu_seconds() - cpu < CPU_LIMIT_S, f"{server.cpu_seconds() - cpu:.3f} s of CPU time")
+
+
+def expect_no_wake(mode):
+    server = Server("-l", ",".join(map(str, CPUS)), mode=mode)
+    connection = serve_one_call(server)
+    expect_idle(server, IDLE_S)
+    counters = server.stop()
+    connection.close()
+    expect_equal(counters["reactor_wakes_timer"], 0, "wakes by a timer")
+    expect_equal(counters["reactor_wakes_cap"], 0, "wakes by the cap")
+    expect_equal(counters["reactor_wakes_rescued"], 0, "lost wake-ups")
+    # The start, one call and the stop; on each lcore the rest of the time is one long sleep.
+    expect(counters["reactor_sleeps"] <= STIRRINGS * len(CPUS), f"{counters['reactor_sleeps']} sleeps")
+    expect(counters["reactor_sleep_us"] >= IDLE_S * 1000000 * len(CPUS), f"{counters['reactor_sleep_us']} us asleep")
+
+
+@test
+def an_idle_event_driven_server_does_not_wake():
+    expect_no_wake("event")
+
+
+@test
+def an_idle_adaptive_server_does_not_wake():
+    expect_no_wake("adaptive")
+
+
+@test
+def an_idle_polling_server_does_not_sleep():
+    server = Server(mode="poll")
+    connection = serve_one_call(server)
+    time.sleep(0.5)
+    switches = server.switches()
+    time.sleep(SHORT_S)
+    expect_equal(server.switches() - switches, 0, "sleeps begun")
+    counters = server.stop()
+    connection.close()
+    expect_equal(counters["reactor_sleeps"], 0, "sleeps")
+
+
+if __name__ == "__main__":
+    main()
