@@ -218,7 +218,9 @@ choose_main(void)
 	int64_t id = option_int(&g_option_main);
 	char text[ALLOWED_TEXT];
 
-	g_main_lcore = id < 0 ? &g_lcores[0] : lcore_find((unsigned)id);
+	if (id < 0)
+		id = g_lcores[0].id;
+	g_main_lcore = lcore_find((unsigned)id);
 	if (g_main_lcore)
 		return 0;
 	format_ids(text, sizeof text);

@@ -109,7 +109,8 @@ close_list(struct builder *builder, const char **why)
 {
 	struct lcore_list *list = &builder->list;
 
-	qsort(list->specs, list->count, sizeof *list->specs, compare_ids);
+	if (list->count)
+		qsort(list->specs, list->count, sizeof *list->specs, compare_ids);
 	for (size_t i = 1; i < list->count; i++) {
 		if (list->specs[i].id == list->specs[i - 1].id) {
 			*why = why_text("lcore %u occurs twice", list->specs[i].id);

@@ -29,13 +29,11 @@ static CDS_LIST_HEAD(g_texts);
 static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER; /* values, g_texts, g_frozen */
 static bool g_frozen;
 
-bool
-option_name_is(const char *name, const char *word, size_t length)
+static bool
+name_is(const char *name, const char *word, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
-		char byte = word[i] == '-' ? '_' : word[i];
-
-		if (name[i] == '\0' || name[i] != byte)
+		if (name[i] == '\0' || name[i] != option_fold(word[i]))
 			return false;
 	}
 	return name[length] == '\0';
@@ -49,7 +47,7 @@ option_find(const char *word, size_t length)
 
 	option_for_each_row(table, row)
 	{
-		if (option_name_is(row->name, word, length))
+		if (name_is(row->name, word, length))
 			return row;
 	}
 	return NULL;

@@ -20,7 +20,7 @@ option_bool(const int64_t *value)
 }
 
 /* Adds a floor's table under a heading for --help. -EEXIST, -EINVAL, -ENOMEM as xr_option_register(). */
-int option_add_table(const char *heading, const struct xr_option *table);
+int option_add_table(const char *heading, const struct xr_option *rows);
 
 /* Puts every option to its default. Before parsing; a default that does not parse is a programming error (-EINVAL). */
 int option_set_defaults(void);

@@ -43,16 +43,16 @@ option_suggest(const char *word, size_t length)
 	const struct option_table *table;
 	const struct xr_option *row;
 	const char *nearest = NULL;
-	unsigned best = NEAR + 1;
+	size_t best = NEAR + 1;
 
 	if (length > WORD_MAX)
 		return NULL;
 	for (size_t i = 0; i < length; i++)
-		folded[i] = word[i] == '-' ? '_' : word[i];
+		folded[i] = option_fold(word[i]);
 	option_for_each_row(table, row)
 	{
 		size_t name_length = strlen(row->name);
-		unsigned distance;
+		size_t distance;
 
 		if (name_length > WORD_MAX)
 			continue;

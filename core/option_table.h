@@ -23,9 +23,16 @@ extern const struct xr_option g_option_builtin[];
 	cds_list_for_each_entry ((table), &g_option_tables, node) \
 		for ((row) = (table)->rows; (row)->name != NULL; (row)++)
 
-/* True when the first length bytes of word are the row's name, with `-` and `_` alike. */
-bool option_name_is(const char *name, const char *word, size_t length);
+/* In a name as the user writes it, `-` and `_` are alike. */
+static inline char
+option_fold(char byte)
+{
+	if (byte == '-')
+		return '_';
+	return byte;
+}
 
+/* The row whose name is the first length bytes of word, NULL: none. */
 const struct xr_option *option_find(const char *word, size_t length);
 const struct xr_option *option_find_letter(char letter);
 

@@ -19,7 +19,7 @@ option_bool_word(const char *text, int64_t *value)
 
 	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
 		if (strcasecmp(text, words[i]) == 0) {
-			*value = i % 2;
+			*value = (int64_t)(i % 2);
 			return true;
 		}
 	}

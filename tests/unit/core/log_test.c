@@ -223,7 +223,7 @@ test_level_option(void)
 static void
 capture_stream(FILE *stream, void (*fn)(void), char *text, size_t size)
 {
-	int old = dup(fileno(stream)), ends[2];
+	int old = dup(fileno(stream)), ends[2] = {-1, -1};
 	ssize_t got;
 
 	ASSERT_FATAL(old >= 0 && pipe(ends) == 0);

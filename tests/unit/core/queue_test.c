@@ -140,7 +140,7 @@ test_many_producers(void)
 	CU_ASSERT(queue_empty(&queue));
 }
 
-/* One item goes to and fro between two queues: what either side wrote before its push, the other sees. */
+/* One item travels between two queues: what either side wrote before its push, the other sees. */
 static struct queue g_ping, g_pong;
 
 static struct item *
