@@ -284,12 +284,13 @@ conn_deliver(struct xr_conn *conn)
 		deliver_data(conn);
 	if (conn->state != CONN_OPEN)
 		return;
+	update_hold(conn);
+	if (!cds_list_empty(&conn->touched))
+		return; /* resumed: it wants what is left, before any end */
 	if (conn->reason)
 		conn_end(conn, conn->reason);
 	else if (conn->eof && !conn->paused)
 		begin_close(conn);
-	else
-		update_hold(conn);
 }
 
 /* ---- the flush step ---- */

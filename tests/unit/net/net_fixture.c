@@ -216,7 +216,7 @@ probe_on_open(struct xr_conn *conn, int status)
 {
 	struct probe *probe = xr_conn_arg(conn);
 
-	probe->open_status = status;
+	__atomic_store_n(&probe->open_status, status, __ATOMIC_RELEASE);
 	if (probe->on_open)
 		probe->on_open(probe, conn, status);
 	COUNT(probe->opened);
@@ -251,7 +251,7 @@ probe_on_close(struct xr_conn *conn, int reason)
 {
 	struct probe *probe = xr_conn_arg(conn);
 
-	probe->close_reason = reason;
+	__atomic_store_n(&probe->close_reason, reason, __ATOMIC_RELEASE);
 	if (probe->on_close)
 		probe->on_close(probe, conn, reason);
 	COUNT(probe->closed);
