@@ -4,13 +4,14 @@
 
 /*
  * The parts of a channel. What lcores share never changes after the channel was opened, but for the count of
- * references and the closed flag; connections, calls and timers belong to the lcore that called.
+ * references, the closed flag and what limits the log; connections, calls and timers belong to the lcore that called.
  *
  * A call is on the list of the connection that carries it, and ends with that connection at the latest. The connection
  * that new calls go to is the current one; one that fails stops being it at once, lives on until its on_close, and
  * fails its calls there.
  */
 
+#include "core/log.h"
 #include "net/rpc/arena.h"
 #include "net/rpc/call.h"
 #include <urcu/list.h>
@@ -47,6 +48,7 @@ struct xr_rpc_channel {
 	int timeout_ms;
 	int connect_timeout_ms;
 	bool closed;
+	struct log_limit refusals;
 	uint32_t refs; /* the owner's, and one for each lcore that has called */
 	unsigned lcore_count;
 	struct channel_lcore *here[]; /* by lcore index; set by that lcore, read by the one that closes */

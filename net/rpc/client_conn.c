@@ -2,7 +2,6 @@
 
 /* A channel's connections: responses are cut out of the stream and given to the calls that wait for them. */
 
-#include "core/log.h"
 #include "net/rpc/channel.h"
 #include "net/rpc/frame.h"
 #include "net/rpc/rpc.h"
@@ -71,9 +70,9 @@ client_conn_close(struct client_conn *conn)
 static void
 give_up(struct client_conn *conn, int reason, const char *why)
 {
-	static struct log_limit limit;
+	struct xr_rpc_channel *channel = conn->here->channel;
 
-	log_limited(&limit, XR_LOG_WARNING, "rpc: closing the connection to %s: %s", conn->here->channel->address, why);
+	log_limited(&channel->refusals, XR_LOG_WARNING, "rpc: closing the connection to %s: %s", channel->address, why);
 	rpc_count(RPC_FRAMES_REFUSED);
 	conn->why = why;
 	conn->here->current = NULL;

@@ -13,6 +13,7 @@
  */
 
 #include "core/lcore.h"
+#include "core/log.h"
 #include "net/rpc/arena.h"
 #include "net/rpc/service.h"
 #include <urcu/list.h>
@@ -71,6 +72,7 @@ struct xr_rpc_server {
 	uint64_t id; /* what an accepted connection carries until it opens */
 	uint32_t refs;
 	uint64_t max_body_size;
+	struct log_limit refusals;
 	struct service_table services;
 	struct server_listener *listeners;
 	unsigned listener_count;

@@ -2,7 +2,6 @@
 
 /* A server's connections: requests are cut out of the stream and handed on, answers leave, nothing is lost between. */
 
-#include "core/log.h"
 #include "net/rpc/frame.h"
 #include "net/rpc/rpc.h"
 #include "net/rpc/server.h"
@@ -201,11 +200,11 @@ on_writable(struct xr_conn *xr_conn)
 static void
 refuse(struct server_conn *conn, const char *why)
 {
-	static struct log_limit limit;
+	struct log_limit *limit = &conn->here->server->refusals;
 	struct xr_conn_info info = {.size = sizeof info};
 
 	xr_conn_info(conn->conn, &info);
-	log_limited(&limit, XR_LOG_WARNING, "rpc: closing the connection from %s: not a request: %s", info.peer, why);
+	log_limited(limit, XR_LOG_WARNING, "rpc: closing the connection from %s: not a request: %s", info.peer, why);
 	rpc_count(RPC_FRAMES_REFUSED);
 	xr_conn_abort(conn->conn, -EPROTO);
 }
