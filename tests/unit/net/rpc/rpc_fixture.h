@@ -4,6 +4,7 @@
 
 /* RPC over the library's own process (tests/unit/net/net_fixture.h), and frames for plain sockets on the other side. */
 
+#include "net/rpc/call.h"
 #include "net/rpc/frame.h"
 #include "net/rpc/rpc.h"
 #include "tests/unit/net/net_fixture.h"
