@@ -59,8 +59,11 @@ struct xr_listen_opts {
  * address, both families). Accepted connections are given to the port's lcores, the one with fewest first. port NULL:
  * the default port. The listener belongs to the calling lcore, which is the main one before xr_run().
  *
- * Errors: -EINVAL no such address, no ops, or called on no worker; and the system's: -EADDRINUSE, -EADDRNOTAVAIL,
- * -EACCES, -EMFILE, -ENOMEM.
+ * An accepted connection opens when the peer's first bytes have shown whether it begins with an RDMA handshake, and on
+ * a port with rdma=off at once.
+ *
+ * Errors: -EINVAL no such address, no ops, or called on no worker; -ESHUTDOWN after xr_stop(); and the system's:
+ * -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EMFILE, -ENOMEM.
  */
 XR_API int xr_listen(struct xr_port *port, const char *address, const struct xr_listen_opts *opts,
 		     struct xr_listener **out);
@@ -80,11 +83,12 @@ struct xr_dial_opts {
 };
 
 /**
- * Begins a connection to "ADDRESS:PORT" (numeric, as for xr_listen()) on the calling lcore, which must be one of the
- * port's. on_open follows in a later turn, never inside this call. Before it opens, xr_conn_send() queues.
+ * Begins a connection to "ADDRESS:PORT" (numeric, as for xr_listen(); without an address to this machine) on the
+ * calling lcore, which must be one of the port's. on_open follows when this call has returned, with whatever the peer
+ * had to say, -ECONNREFUSED too. Before it opens, xr_conn_send() queues.
  *
- * Errors (no callback follows): -EINVAL no such address, no ops, or not an lcore of the port; -EMFILE, -ENOMEM, and
- * connect()'s own when it fails at once (-ENETUNREACH, -EADDRNOTAVAIL, ...).
+ * Errors (no callback follows): -EINVAL no such address, no ops, or not an lcore of the port; -ESHUTDOWN after
+ * xr_stop(); -EMFILE, -ENOMEM, and connect()'s own when it fails on this side (-ENETUNREACH, -EADDRNOTAVAIL, ...).
  */
 XR_API int xr_dial(struct xr_port *port, const char *address, const struct xr_dial_opts *opts, struct xr_conn **out);
 
@@ -113,12 +117,15 @@ XR_API void xr_conn_resume(struct xr_conn *conn);
 XR_API void xr_conn_need(struct xr_conn *conn, size_t bytes);
 
 /**
- * Closes: no on_data any more; what is queued still leaves, then the peer sees the end, then on_close(0). It takes
- * conn_close_ms at most, after which on_close has -ETIMEDOUT. Repeating it is allowed.
+ * Closes: no on_data any more; what is queued still leaves, then the peer sees the end, then, when its own end has
+ * come, on_close(0). It takes conn_close_ms at most, after which on_close has -ETIMEDOUT. A dial that has not opened
+ * yet and has nothing queued ends with -ECANCELED. Repeating it is allowed.
  */
 XR_API void xr_conn_close(struct xr_conn *conn);
 
-/** Closes at once, dropping what is queued; on_close comes this turn with the reason (0 is turned into -ECONNABORTED).
+/**
+ * Closes at once, dropping what is queued; the peer sees a reset. on_close comes with the reason (0 is turned into
+ * -ECONNABORTED) at the end of this turn, never inside this call.
  */
 XR_API void xr_conn_abort(struct xr_conn *conn, int reason);
 
