@@ -12,6 +12,7 @@
 #include "core/number_set.h"
 #include "core/option.h"
 #include "core/processor.h"
+#include "core/why.h"
 
 #include <xrdma/error.h>
 
@@ -31,22 +32,24 @@ static int64_t g_option_main = -1;
 static int
 check_cpus(const char *text, const char **why)
 {
-	struct lcore_list list;
+	struct lcore_list list = {0};
 	int rc = lcore_parse_cpus(text, &list, why);
 
-	if (rc == 0)
-		lcore_list_free(&list);
+	if (rc == -EINVAL)
+		*why = why_text("%s; allowed is a list such as 0-3,8", *why);
+	lcore_list_free(&list);
 	return rc;
 }
 
 static int
 check_lcores(const char *text, const char **why)
 {
-	struct lcore_list list;
+	struct lcore_list list = {0};
 	int rc = lcore_parse_lcores(text, &list, why);
 
-	if (rc == 0)
-		lcore_list_free(&list);
+	if (rc == -EINVAL)
+		*why = why_text("%s; allowed is a list such as 0@2,(1-3)@(4-7),8", *why);
+	lcore_list_free(&list);
 	return rc;
 }
 

@@ -222,8 +222,7 @@ scan_items(struct builder *builder, const char *text, const char **why)
 	if (rc)
 		return rc;
 	if (*at) {
-		*why = why_text("\"%.32s\" follows where only ',' or the end may, a list is such as 0@2,(1-3)@(4-7)",
-				at);
+		*why = why_text("\"%.32s\" follows where only ',' or the end may", at);
 		return -EINVAL;
 	}
 	return 0;

@@ -142,7 +142,7 @@ scan_whole(struct number_set *set, const char *text, const char **why)
 	if (rc)
 		return rc;
 	if (*at) {
-		*why = why_text("\"%.32s\" follows where only ',' or the end may, a list is such as 0-3,8", at);
+		*why = why_text("\"%.32s\" follows where only ',' or the end may", at);
 		return -EINVAL;
 	}
 	return number_set_close(set, why);

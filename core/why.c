@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Small: it counts against the static TLS that a program which dlopens the library has left. */
 static __thread char t_why[192] __attribute__((tls_model("initial-exec")));
@@ -10,10 +11,12 @@ static __thread char t_why[192] __attribute__((tls_model("initial-exec")));
 const char *
 why_text(const char *format, ...)
 {
+	char text[sizeof t_why];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(t_why, sizeof t_why, format, args);
+	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
+	memcpy(t_why, text, sizeof text);
 	return t_why;
 }

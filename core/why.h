@@ -6,7 +6,10 @@
 
 #include <xrdma/types.h>
 
-/* Formats into the calling thread's one buffer, which the next call on this thread overwrites; cut at its end. */
+/*
+ * Formats into the calling thread's one buffer, which the next call on this thread overwrites; cut at its end. The
+ * arguments may be an earlier reason: why_text("%s; more", why).
+ */
 const char *why_text(const char *format, ...) XR_PRINTF(1, 2);
 
 #endif

@@ -70,8 +70,7 @@ test_cpus_refused(void)
 	assert_refused(lcore_parse_cpus, "3-1", "range 3-1 runs backwards");
 	assert_refused(lcore_parse_cpus, "1,1", "1 occurs twice");
 	assert_refused(lcore_parse_cpus, "(0-1)", "'(' stands where a number must be");
-	assert_refused(lcore_parse_cpus, "0@1",
-		       "\"@1\" follows where only ',' or the end may, a list is such as 0-3,8");
+	assert_refused(lcore_parse_cpus, "0@1", "\"@1\" follows where only ',' or the end may");
 }
 
 static void
@@ -103,8 +102,7 @@ test_lcores_refused(void)
 	assert_refused(parse, "", "the list is empty");
 	assert_refused(parse, "0@", "a number is missing at the end");
 	assert_refused(parse, "@0", "'@' stands where a number must be");
-	assert_refused(parse, "0@1@2",
-		       "\"@2\" follows where only ',' or the end may, a list is such as 0@2,(1-3)@(4-7)");
+	assert_refused(parse, "0@1@2", "\"@2\" follows where only ',' or the end may");
 	assert_refused(parse, "0,", "a number is missing at the end");
 	assert_refused(parse, ",0", "',' stands where a number must be");
 	assert_refused(parse, "0,,1", "',' stands where a number must be");
@@ -118,10 +116,9 @@ test_lcores_refused(void)
 	assert_refused(parse, "(0-1", "a ')' is missing");
 	assert_refused(parse, "0@(1", "a ')' is missing");
 	assert_refused(parse, "(0@1)", "\"@1)\" follows where only ',' or ')' may");
-	assert_refused(parse, "0)", "\")\" follows where only ',' or the end may, a list is such as 0@2,(1-3)@(4-7)");
+	assert_refused(parse, "0)", "\")\" follows where only ',' or the end may");
 	assert_refused(parse, "((0))", "'(' stands where a number must be");
-	assert_refused(parse, "(0)(1)",
-		       "\"(1)\" follows where only ',' or the end may, a list is such as 0@2,(1-3)@(4-7)");
+	assert_refused(parse, "(0)(1)", "\"(1)\" follows where only ',' or the end may");
 	assert_refused(parse, "(0,0)", "0 occurs twice");
 	assert_refused(parse, "0@(1,1-2)", "1 occurs twice");
 	assert_refused(parse, "0@1,0@2", "lcore 0 occurs twice");

@@ -213,9 +213,9 @@ test_bad_lists(void)
 
 	setup();
 	ASSERT_EQ(xr_option_set("l", "1-3-5", &why), -EINVAL);
-	ASSERT_STR(why, "1-3 goes on with another '-', a range is FIRST-LAST");
+	ASSERT_STR(why, "1-3 goes on with another '-', a range is FIRST-LAST; allowed is a list such as 0-3,8");
 	ASSERT_EQ(xr_option_set("lcores", "(0", &why), -EINVAL);
-	ASSERT_STR(why, "a ')' is missing");
+	ASSERT_STR(why, "a ')' is missing; allowed is a list such as 0@2,(1-3)@(4-7),8");
 	ASSERT_EQ(xr_option_set("main-lcore", "-2", &why), -EINVAL);
 	ASSERT_STR(why, "out of range; allowed are -1..1000000");
 	teardown();

@@ -12,6 +12,14 @@ test_formats(void)
 }
 
 static void
+test_extends(void)
+{
+	const char *why = why_text("%u is too large", 9u);
+
+	ASSERT_STR(why_text("%s; allowed are %u..%u", why, 1u, 8u), "9 is too large; allowed are 1..8");
+}
+
+static void
 test_cut(void)
 {
 	char long_text[1000];
@@ -39,5 +47,5 @@ test_own_buffer(void)
 	ASSERT_STR(mine, "mine");
 }
 
-UNIT_SUITE("why", {"formats", test_formats}, {"is cut, not overrun", test_cut},
-	   {"each thread has its own", test_own_buffer});
+UNIT_SUITE("why", {"formats", test_formats}, {"extends an earlier reason", test_extends},
+	   {"is cut, not overrun", test_cut}, {"each thread has its own", test_own_buffer});
