@@ -83,6 +83,7 @@ void
 option_print_help(const char *program)
 {
 	const struct option_table *table;
+	const char *heading = "";
 
 	log_help("Usage: %s [options]", program);
 	log_help("%s", "");
@@ -90,8 +91,11 @@ option_print_help(const char *program)
 		"Options are written --name=value, --name value or -name=value; - and _ in a name are alike. One that");
 	log_help("is true or false is --name or --noname. \"live\": may be changed while the program runs.");
 	cds_list_for_each_entry (table, &g_option_tables, node) {
-		log_help("%s", "");
-		log_help("%s:", table->heading);
+		if (strcmp(heading, table->heading) != 0) {
+			heading = table->heading;
+			log_help("%s", "");
+			log_help("%s:", heading);
+		}
 		for (const struct xr_option *row = table->rows; row->name; row++)
 			print_row(row);
 	}

@@ -109,6 +109,23 @@ test_rows(void)
 	done();
 }
 
+/* A program that registers its options in several tables has them under one heading. */
+static void
+test_one_heading(void)
+{
+	static const struct xr_option more[] = {
+		{.name = "more", .type = XR_OPTION_BOOL, .value = &g_number, .help = "more"}, {0}};
+	unsigned headings = 0;
+
+	ASSERT_FATAL(option_add_table("Tested things", more) == 0);
+	print();
+	for (unsigned i = 0; i < log_capture_count(); i++)
+		headings += strcmp(log_capture_line(i), "Tested things:") == 0;
+	ASSERT_EQ(headings, 1);
+	CU_ASSERT(find_line("  --more") < find_line("  -q, --queue_depth"));
+	done();
+}
+
 /* All but what cannot be broken fits, and all of it is help: passed on at every level. */
 static void
 test_width(void)
@@ -124,4 +141,4 @@ test_width(void)
 }
 
 UNIT_SUITE("option_help", {"headings, and the usage first", test_headings}, {"rows", test_rows},
-	   {"100 columns", test_width});
+	   {"one heading for tables alike", test_one_heading}, {"100 columns", test_width});
