@@ -48,15 +48,20 @@ negotiate_reason(const struct xr_conn *conn)
 
 /* ---- how it ends ---- */
 
+/* Peers can cause this at will: who wants a line for each connection gets one, others at most one a second. */
 static void
 log_failed(const struct xr_conn *conn)
 {
 	static struct log_limit limit;
+	const char *direction = conn->dialled ? "to" : "from";
 	char peer[ADDRESS_TEXT_BYTES];
 
 	address_format(&conn->peer, peer);
-	log_limited(&limit, XR_LOG_WARNING, "connection %s %s closed in its handshake: %s",
-		    conn->dialled ? "to" : "from", peer, conn->hs.reason);
+	if (log_enabled(XR_LOG_INFO))
+		log_warning("connection %s %s closed in its handshake: %s", direction, peer, conn->hs.reason);
+	else
+		log_limited(&limit, XR_LOG_WARNING, "connection %s %s closed in its handshake: %s", direction, peer,
+			    conn->hs.reason);
 }
 
 static void

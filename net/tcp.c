@@ -214,9 +214,11 @@ tcp_flush(struct xr_conn *conn)
 void
 tcp_init(struct tcp *tcp)
 {
-	tcp->fd.fd = -1;
-	tcp->starved = (struct xr_timer)XR_TIMER_INIT(starved_over);
-	tcp->read_blocks = READ_BLOCKS_MIN;
+	*tcp = (struct tcp){
+		.fd = XR_FD_INIT(-1, 0, NULL),
+		.starved = XR_TIMER_INIT(starved_over),
+		.read_blocks = READ_BLOCKS_MIN,
+	};
 }
 
 static void
