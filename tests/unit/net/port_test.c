@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/port.h"
+#include "tests/unit/net/net_fixture.h"
+#include <errno.h>
+
+/* ---- one precise line for each mistake ---- */
+
+static void
+refused(const char *value, const char *because)
+{
+	char *argv[] = {"test", "--lcores", "(0-1)@0", "--port", (char *)value};
+
+	ASSERT_EQ(net_init(5, argv), -EINVAL);
+	if (!strstr(net_error_line(), "port") || !strstr(net_error_line(), because)) {
+		printf("--port %s: \"%s\" lacks \"%s\"\n", value, net_error_line(), because);
+		CU_FAIL("wrong line");
+	}
+	CU_ASSERT_PTR_NULL(xr_port_find(NULL));
+	xr_log_set_sink(NULL, NULL);
+}
+
+static void
+test_bad_names(void)
+{
+	refused("", "must be NAME,key=value");
+	refused(",mode=poll", "must be NAME,key=value");
+	refused("a b,mode=poll", "must be NAME,key=value");
+	refused("mode=poll", "must be NAME,key=value");
+	refused("default,1", "must be NAME,key=value");
+	refused("a23456789012345678901234567890123", "must be NAME,key=value");
+}
+
+static void
+test_bad_keys(void)
+{
+	refused("default,", "'': must be mode=, spin_us=, lcores= or rdma=");
+	refused("default,,mode=poll", "'': must be mode=");
+	refused("default,poll", "'poll': must be mode=");
+	refused("default,speed=9", "'speed': must be mode=");
+	refused("default,mode=poll,MODE=event", "'MODE': must be mode=");
+}
+
+static void
+test_bad_values(void)
+{
+	refused("default,mode=", "mode=: must be poll, event or adaptive");
+	refused("default,mode=sleep", "mode=sleep: must be poll, event or adaptive");
+	refused("default,rdma=yes", "rdma=yes: must be auto, off or require");
+	refused("default,spin_us=", "spin_us=: must be a number from 0 to 1000000");
+	refused("default,spin_us=-1", "spin_us=-1: must be a number");
+	refused("default,spin_us=+1", "spin_us=+1: must be a number");
+	refused("default,spin_us=1000001", "spin_us=1000001: must be a number");
+	refused("default,spin_us=99999999999999999999", "must be a number");
+	refused("default,spin_us=5ms", "spin_us=5ms: must be a number");
+	refused("default,spin_us=5,6", "spin_us=5,6: must be a number");
+}
+
+static void
+test_bad_lcores(void)
+{
+	refused("default,lcores=", "lcores=:");
+	refused("default,lcores=x", "lcores=x:");
+	refused("default,lcores=1-3-5", "lcores=1-3-5:");
+	refused("default,lcores=1-0", "lcores=1-0:");
+	refused("default,lcores=0,0", "lcores=0,0:");
+	refused("default,lcores=0,7", "lcores=7 is none of this process's lcores");
+}
+
+/* ---- what good ones mean ---- */
+
+static void
+test_default(void)
+{
+	struct xr_port *port;
+
+	net_up(2, NULL);
+	port = xr_port_find(NULL);
+	ASSERT_FATAL(port != NULL);
+	CU_ASSERT_PTR_EQUAL(port, xr_port_find("default"));
+	ASSERT_STR(xr_port_name(port), "default");
+	ASSERT_EQ(xr_port_mode(port), XR_PORT_ADAPTIVE);
+	ASSERT_EQ(port->spin_us, 50);
+	ASSERT_EQ(port->rdma, PORT_RDMA_AUTO);
+	CU_ASSERT_TRUE(xr_port_has_lcore(port, 0));
+	CU_ASSERT_TRUE(xr_port_has_lcore(port, 1));
+	CU_ASSERT_FALSE(xr_port_has_lcore(port, 2));
+	CU_ASSERT_FALSE(xr_port_has_lcore(port, XR_LCORE_NONE));
+	CU_ASSERT_PTR_NULL(xr_port_find("other"));
+	CU_ASSERT_PTR_NULL(xr_port_find(""));
+	net_down();
+	CU_ASSERT_PTR_NULL(xr_port_find(NULL));
+}
+
+static void
+test_every_key(void)
+{
+	struct xr_port *port;
+
+	net_up(4, "--port", "a.b-c_1,mode=poll,spin_us=0,lcores=0,2-3,rdma=require", "--port", "plain", NULL);
+	port = xr_port_find("a.b-c_1");
+	ASSERT_FATAL(port != NULL);
+	ASSERT_EQ(xr_port_mode(port), XR_PORT_POLL);
+	ASSERT_EQ(port->spin_us, 0);
+	ASSERT_EQ(port->rdma, PORT_RDMA_REQUIRE);
+	ASSERT_EQ(port->lcore_count, 3);
+	CU_ASSERT_TRUE(xr_port_has_lcore(port, 0));
+	CU_ASSERT_FALSE(xr_port_has_lcore(port, 1));
+	CU_ASSERT_TRUE(xr_port_has_lcore(port, 2));
+	CU_ASSERT_TRUE(xr_port_has_lcore(port, 3));
+	ASSERT_EQ(xr_port_find("plain")->lcore_count, 4);
+	ASSERT_EQ(xr_port_mode(xr_port_find(NULL)), XR_PORT_ADAPTIVE);
+	net_down();
+}
+
+/* The same name again changes what it names and leaves the rest. */
+static void
+test_changed_later(void)
+{
+	struct xr_port *port;
+
+	net_up(2, "--port", "default,mode=event,lcores=1", "--port", "default,spin_us=7", "--port",
+	       "default,lcores=0,rdma=off", NULL);
+	port = xr_port_find(NULL);
+	ASSERT_EQ(xr_port_mode(port), XR_PORT_EVENT);
+	ASSERT_EQ(port->spin_us, 7);
+	ASSERT_EQ(port->rdma, PORT_RDMA_OFF);
+	CU_ASSERT_TRUE(xr_port_has_lcore(port, 0));
+	CU_ASSERT_FALSE(xr_port_has_lcore(port, 1));
+	net_down();
+}
+
+static void
+test_last_lcores_of_one_port(void)
+{
+	net_up(2, "--port", "default,lcores=0,lcores=1", NULL);
+	ASSERT_EQ(xr_port_find(NULL)->lcore_count, 1);
+	CU_ASSERT_TRUE(xr_port_has_lcore(xr_port_find(NULL), 1));
+	net_down();
+}
+
+static void
+test_longest_name(void)
+{
+	net_up(1, "--port", "a234567890123456789012345678901,mode=poll", NULL);
+	CU_ASSERT_PTR_NOT_NULL(xr_port_find("a234567890123456789012345678901"));
+	net_down();
+}
+
+static void
+test_mode_names(void)
+{
+	ASSERT_STR(xr_port_mode_name(XR_PORT_POLL), "poll");
+	ASSERT_STR(xr_port_mode_name(XR_PORT_EVENT), "event");
+	ASSERT_STR(xr_port_mode_name(XR_PORT_ADAPTIVE), "adaptive");
+	ASSERT_STR(xr_port_mode_name((enum xr_port_mode)3), "unknown");
+	ASSERT_STR(xr_port_mode_name((enum xr_port_mode) - 1), "unknown");
+}
+
+UNIT_SUITE("port", {"bad names", test_bad_names}, {"bad keys", test_bad_keys}, {"bad values", test_bad_values},
+	   {"bad lcores", test_bad_lcores}, {"the default port", test_default}, {"every key", test_every_key},
+	   {"changed by a later option", test_changed_later}, {"the last lcores count", test_last_lcores_of_one_port},
+	   {"the longest name", test_longest_name}, {"names of modes", test_mode_names});
