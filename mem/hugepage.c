@@ -5,6 +5,7 @@
 #include <numa.h>
 #include <numaif.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #define PLACEMENT_BATCH	   512
 #define RESERVED_FLAGS	   (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 #define MEMINFO_LINE_BYTES 128
+#define MEMINFO_AVAILABLE  "MemAvailable:" /* followed by KiB */
 
 struct counter g_hugepage_counters[HUGEPAGE_COUNTERS] = {
 	[HUGEPAGE_DOWN_1G] = {.name = "mem_steps_down_1g",
@@ -86,16 +88,16 @@ static size_t
 system_available_bytes(void)
 {
 	char line[MEMINFO_LINE_BYTES];
-	unsigned long long kib = SIZE_MAX / 1024;
+	size_t kib = SIZE_MAX / 1024;
 	FILE *file = fopen("/proc/meminfo", "re");
 
 	if (!file)
 		return SIZE_MAX;
 	while (fgets(line, sizeof line, file))
-		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-			break;
+		if (strncmp(line, MEMINFO_AVAILABLE, strlen(MEMINFO_AVAILABLE)) == 0)
+			kib = strtoul(line + strlen(MEMINFO_AVAILABLE), NULL, 10);
 	fclose(file);
-	return (size_t)kib * 1024;
+	return kib * 1024;
 }
 
 struct hugepage_sys g_hugepage_sys = {

@@ -31,7 +31,11 @@ extend_last(struct xr_iobuf *buf, size_t len)
 static void
 push(struct xr_iobuf *buf, struct xr_block *block, char *data, size_t len)
 {
-	*pieces_end(buf) = (struct xr_iobuf_piece){.block = block, .data = data, .len = len};
+	struct xr_iobuf_piece *piece = pieces_end(buf);
+
+	piece->block = block;
+	piece->data = data;
+	piece->len = len;
 	buf->count_++;
 	buf->size_ += len;
 }
@@ -247,12 +251,12 @@ xr_iobuf_cut(struct xr_iobuf *from, size_t len, struct xr_iobuf *to)
 		hand_over(to, from);
 		return before;
 	}
-	for (left = len < before ? len : before; left > 0;) {
+	left = len < before ? len : before;
+	while (left > 0) {
 		size_t piece = pieces_first(from)->len;
 
 		if (piece > left) {
-			if (move_part(to, from, left) == 0)
-				left = 0;
+			move_part(to, from, left);
 			break;
 		}
 		if (move_piece(to, from) != 0)

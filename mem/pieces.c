@@ -7,7 +7,7 @@
 #define COUNT_MAX (UINT32_MAX / 4)
 #define CLASSES	  3
 
-/* How many pieces an array of a size has, and how many such arrays an lcore keeps (about 70 KiB in all). */
+/* How many pieces an array of a size class has, and how many such arrays an lcore keeps (about 70 KiB in all). */
 static const struct {
 	uint32_t pieces;
 	unsigned kept_max;
@@ -26,25 +26,25 @@ static __thread struct {
 	} kept[CLASSES];
 } t_arrays __attribute__((tls_model("initial-exec")));
 
-/* The smallest size with that many pieces, CLASSES when there is none. */
+/* The smallest size class with that many pieces, CLASSES when there is none. */
 static unsigned
 class_of(uint32_t pieces)
 {
-	unsigned size = 0;
+	unsigned size_class = 0;
 
-	while (size < CLASSES && g_classes[size].pieces < pieces)
-		size++;
-	return size;
+	while (size_class < CLASSES && g_classes[size_class].pieces < pieces)
+		size_class++;
+	return size_class;
 }
 
 static union array *
-take_kept(unsigned size)
+take_kept(unsigned size_class)
 {
-	union array *array = t_arrays.kept[size].first;
+	union array *array = t_arrays.kept[size_class].first;
 
 	if (array) {
-		t_arrays.kept[size].first = array->next;
-		t_arrays.kept[size].count--;
+		t_arrays.kept[size_class].first = array->next;
+		t_arrays.kept[size_class].count--;
 	}
 	return array;
 }
@@ -53,31 +53,30 @@ take_kept(unsigned size)
 static struct xr_iobuf_piece *
 array_create(uint32_t *pieces)
 {
-	unsigned size = class_of(*pieces);
-	union array *array = NULL;
+	unsigned size_class = class_of(*pieces);
+	struct xr_iobuf_piece *array = NULL;
 
-	if (size < CLASSES) {
-		*pieces = g_classes[size].pieces;
-		array = take_kept(size);
+	if (size_class < CLASSES) {
+		*pieces = g_classes[size_class].pieces;
+		array = (struct xr_iobuf_piece *)take_kept(size_class);
 	}
-	if (!array)
-		array = malloc(*pieces * sizeof(struct xr_iobuf_piece));
-	return (struct xr_iobuf_piece *)array;
+	return array ? array : malloc(*pieces * sizeof(*array));
 }
 
 static void
 array_free(struct xr_iobuf_piece *pieces, uint32_t count)
 {
-	unsigned size = class_of(count);
+	unsigned size_class = class_of(count);
 	union array *array = (union array *)pieces;
 
-	if (size == CLASSES || !t_arrays.on || t_arrays.kept[size].count == g_classes[size].kept_max) {
+	if (size_class == CLASSES || !t_arrays.on ||
+	    t_arrays.kept[size_class].count == g_classes[size_class].kept_max) {
 		free(array);
 		return;
 	}
-	array->next = t_arrays.kept[size].first;
-	t_arrays.kept[size].first = array;
-	t_arrays.kept[size].count++;
+	array->next = t_arrays.kept[size_class].first;
+	t_arrays.kept[size_class].first = array;
+	t_arrays.kept[size_class].count++;
 }
 
 static int
@@ -131,7 +130,7 @@ void
 pieces_lcore_fini(void)
 {
 	t_arrays.on = false;
-	for (unsigned size = 0; size < CLASSES; size++)
-		while (t_arrays.kept[size].first)
-			free(take_kept(size));
+	for (unsigned size_class = 0; size_class < CLASSES; size_class++)
+		while (t_arrays.kept[size_class].first)
+			free(take_kept(size_class));
 }
