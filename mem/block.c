@@ -21,8 +21,8 @@ struct cache {
 	struct xr_block *blocks[];
 } __attribute__((aligned(CACHE_LINE_BYTES)));
 
-/* NULL: this thread is no lcore, or keeps no blocks of the type. */
-static __thread struct cache *t_caches[BLOCK_TYPES] __attribute__((tls_model("initial-exec")));
+/* NULL: this thread is no lcore, or keeps no blocks of the type. The last one, user memory's, is NULL always. */
+static __thread struct cache *t_caches[BLOCK_TYPES + 1] __attribute__((tls_model("initial-exec")));
 
 const char *
 block_type_name(enum block_type type)
@@ -112,16 +112,35 @@ nearest_pool(enum block_type type)
 	return pool_of(getcpu(NULL, &node) == 0 ? node : 0, type);
 }
 
-static unsigned
-get_past_cache(struct cache *cache, enum block_type type, struct xr_block **blocks, unsigned n)
+static struct pool *
+pool_behind(const struct cache *cache, enum block_type type)
 {
-	struct pool *pool = cache ? cache->pool : nearest_pool(type);
+	return cache ? cache->pool : nearest_pool(type);
+}
 
-	if (!pool) {
-		errno = ENOMEM;
-		return 0;
-	}
-	return pool_get(pool, blocks, n);
+static unsigned
+get_from_pool(struct pool *pool, struct xr_block **blocks, unsigned n)
+{
+	if (pool)
+		return pool_get(pool, blocks, n);
+	errno = ENOMEM;
+	return 0;
+}
+
+/* The calls below keep their rare halves out of line, so that the others save no registers. */
+
+__attribute__((noinline)) static struct xr_block *
+alloc_without_cached(enum block_type type)
+{
+	struct cache *cache = t_caches[type];
+	struct xr_block *block;
+
+	if (cache && refill(cache))
+		block = cache->blocks[--cache->count];
+	else if (cache || get_from_pool(nearest_pool(type), &block, 1) == 0)
+		return NULL;
+	memory_unpoison(block, block_bytes(type));
+	return block;
 }
 
 struct xr_block *
@@ -130,10 +149,9 @@ block_alloc(enum block_type type)
 	struct cache *cache = t_caches[type];
 	struct xr_block *block;
 
-	if (__builtin_expect(cache && (cache->count > 0 || refill(cache)), 1))
-		block = cache->blocks[--cache->count];
-	else if (cache || get_past_cache(NULL, type, &block, 1) == 0)
-		return NULL;
+	if (__builtin_expect(!cache || cache->count == 0, 0))
+		return alloc_without_cached(type);
+	block = cache->blocks[--cache->count];
 	memory_unpoison(block, block_bytes(type));
 	return block;
 }
@@ -142,48 +160,57 @@ unsigned
 block_alloc_bulk(enum block_type type, struct xr_block **blocks, unsigned n)
 {
 	struct cache *cache = t_caches[type];
-	unsigned count = 0;
+	unsigned count = 0, got = 1;
 
 	if (cache) {
 		count = cache->count < n ? cache->count : n;
 		cache->count -= count;
 		memcpy(blocks, cache->blocks + cache->count, count * sizeof *blocks);
 	}
-	while (count < n) {
-		unsigned got = get_past_cache(cache, type, blocks + count, n - count);
-
-		if (got == 0)
-			break;
-		count += got;
-	}
+	for (; count < n && got > 0; count += got)
+		got = get_from_pool(pool_behind(cache, type), blocks + count, n - count);
 	for (unsigned i = 0; i < count; i++)
 		memory_unpoison(blocks[i], block_bytes(type));
 	return count;
 }
 
+/* A free block's count is 1, so that allocating it need not write there. */
 static void
-free_to_pool(struct xr_block *block)
+mark_free(struct xr_block *block)
 {
-	enum block_type type = block->type;
-	unsigned node = block->node;
-	struct cache *cache = t_caches[type];
-
 	block->refs = 1;
-	memory_poison(block, block_bytes(type));
-	if (__builtin_expect(!cache || cache->node != node, 0)) {
-		pool_put(pool_of(node, type), &block, 1);
+	memory_poison(block, block_bytes(block->type));
+}
+
+__attribute__((noinline)) static void
+free_past_cache(struct xr_block *block)
+{
+	struct cache *cache = t_caches[block->type];
+	struct pool *home;
+
+	if (block_is_user(block)) {
+		user_block_free(user_block_of(block));
 		return;
 	}
-	if (cache->count == cache->max)
-		spill(cache);
+	home = pool_of(block->node, block->type);
+	mark_free(block);
+	if (!cache || cache->pool != home) {
+		pool_put(home, &block, 1);
+		return;
+	}
+	spill(cache);
 	cache->blocks[cache->count++] = block;
 }
 
 void
 block_free(struct xr_block *block)
 {
-	if (block_is_user(block))
-		user_block_free(user_block_of(block));
-	else
-		free_to_pool(block);
+	struct cache *cache = t_caches[block->type];
+
+	if (__builtin_expect(!cache || cache->node != block->node || cache->count == cache->max, 0)) {
+		free_past_cache(block);
+		return;
+	}
+	mark_free(block);
+	cache->blocks[cache->count++] = block;
 }
