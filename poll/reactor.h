@@ -39,7 +39,8 @@ const char *wait_mode_name(enum wait_mode mode);
  */
 void reactor_add_port(struct reactor *reactor, const char *port_name, enum wait_mode mode, uint64_t spin_us);
 
-/* Runs on the reactor's own thread when its loop has ended, before the mailbox is emptied with -ECANCELED. */
+/* Runs on the reactor's own thread when its loop has ended, before the mailbox is emptied with -ECANCELED. What was
+ * registered last runs first; at most 8 per reactor. */
 void reactor_on_exit(struct reactor *reactor, void (*fn)(struct reactor *reactor, void *arg), void *arg);
 
 /* The loop: returns after reactors_stop(). On the lcore's own thread; logs how it is driven, and why, when it begins.

@@ -45,11 +45,14 @@ test_stop_before_run(void)
 static void
 stop_in_handler(int number)
 {
+	int saved_errno = errno;
+
 	(void)number;
 	errno = 77;
 	reactors_stop();
 	if (errno != 77)
 		abort();
+	errno = saved_errno;
 }
 
 static void *
