@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_VERBS_CQ_H
+#define NET_VERBS_CQ_H
+
+/*
+ * An lcore's completion queues on one device: one for sends, one for receives, one completion channel for both, one
+ * source in the loop. Made at the lcore's first connection on the device. Nothing else polls a CQ.
+ *
+ * Completions find their endpoint by a number in wr_id, with a generation, so that what a dead queue pair left behind
+ * is recognised and dropped.
+ */
+
+#include "net/verbs/device.h"
+#include "poll/source.h"
+#include <urcu/list.h>
+
+struct endpoint;
+struct cq;
+
+/* What a work request's wr_id says: | generation 16 | endpoint 16 | kind 8 | unused 8 | value 16 | */
+enum wr_kind {
+	WR_SEND, /* value: requests that the completion covers */
+	WR_ACK,	 /* a pure ACK */
+	WR_RECV, /* value: the slot */
+};
+
+static inline uint64_t
+wr_id_make(uint32_t handle, enum wr_kind kind, uint16_t value)
+{
+	return (uint64_t)handle << 32 | (uint64_t)kind << 24 | value;
+}
+
+/* The calling lcore's queues on the device; made when there are none. NULL with *why: TCP then. */
+struct cq *cq_get(struct device *device, const char **why);
+
+/*
+ * Admits an endpoint with queues of these depths: room for all of its completions, and a handle for wr_id. -ENOSPC with
+ * *why giving the figures: more than the queues hold; -ENOMEM.
+ */
+int cq_admit(struct cq *cq, struct endpoint *endpoint, unsigned send_depth, unsigned recv_depth, uint32_t *handle,
+	     const char **why);
+
+/* Its queue pair is destroyed: completions that are left of it are dropped from now on. */
+void cq_dismiss(struct cq *cq, uint32_t handle, unsigned send_depth, unsigned recv_depth);
+
+struct ibv_cq *cq_send(struct cq *cq);
+struct ibv_cq *cq_recv(struct cq *cq);
+struct device *cq_device(struct cq *cq);
+
+/* Polls the receive queue until it is empty: what arrived before the peer's end. On its lcore, outside of its poll. */
+void cq_drain(struct cq *cq);
+
+/* On the worker's own thread when its loop has ended and its endpoints are gone: acknowledges, destroys. */
+void cqs_leave(void);
+
+#endif

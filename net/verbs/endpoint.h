@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_VERBS_ENDPOINT_H
+#define NET_VERBS_ENDPOINT_H
+
+/*
+ * The RDMA endpoint of a connection: queue pair, windows, slots. It is the connection's link (g_rdma_link) from
+ * ESTABLISHED on, and what the handshake's machine calls for its resources (g_endpoint_handshake_ops).
+ */
+
+#include "net/handshake/machine.h"
+#include "net/link.h"
+#include <infiniband/verbs.h>
+
+struct endpoint;
+struct xr_conn;
+
+extern const struct link_ops g_rdma_link;
+
+/* Both with the connection as their arg; on its lcore. alloc makes conn->endpoint. */
+extern const struct handshake_ops g_endpoint_handshake_ops;
+
+/* The handshake ended otherwise: gives back what alloc made. NULL is allowed. */
+void endpoint_discard(struct endpoint *endpoint);
+
+/* ---- called by the completion queues (cq.c) ---- */
+
+/* One completion. An error is remembered; the connection fails at the end of the batch, not inside it. */
+void endpoint_complete(struct endpoint *endpoint, const struct ibv_wc *wc);
+
+/* The poll is over for this endpoint, once a poll: reposts its slots with one call, reports, fails what has failed. */
+void endpoint_batch_end(struct endpoint *endpoint);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_VERBS_QP_H
+#define NET_VERBS_QP_H
+
+/* A reliable connected queue pair through its states, with the attributes that brpc's peers use. */
+
+#include "net/handshake/hello.h"
+#include "net/verbs/cq.h"
+#include "net/verbs/gid.h"
+#include <infiniband/verbs.h>
+
+struct qp_want {
+	uint16_t sq_size; /* advertised; lowered by qp_create() until the device agrees */
+	uint16_t rq_size;
+	uint32_t inline_bytes; /* asked for; what was got is in struct qp */
+};
+
+struct qp {
+	struct ibv_qp *qp;
+	uint16_t sq_size, rq_size; /* to be advertised */
+	uint16_t depth;		   /* of the send queue: sq_size * 5 / 4, capped by the device */
+	uint32_t max_sge;
+	uint32_t inline_bytes;
+};
+
+/* RESET. A negative errno with *why. */
+int qp_create(struct cq *cq, const struct qp_want *want, struct qp *qp, const char **why);
+
+/* RESET to INIT; receives may be posted after it. */
+int qp_init(struct qp *qp, uint8_t ib_port, const char **why);
+
+/* INIT to RTR to RTS towards the peer of that hello: MTU 1024, PSN 0, GRH, rnr_retry 0, as brpc does it. */
+int qp_connect(struct qp *qp, const struct gid_entry *local, const struct hello *peer, const char **why);
+
+/* To ERR: everything posted is flushed. */
+int qp_fail(struct qp *qp);
+
+void qp_destroy(struct qp *qp);
+
+#endif
