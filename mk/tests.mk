@@ -3,11 +3,14 @@
 # sources in tests/unit/ are helpers for any of them. tests/integration/NOUN_test.py drives the built programs as
 # processes; it finds them under $XR_BUILD.
 
-UNIT_ALL    := $(shell find tests/unit -name '*.c' 2>/dev/null | sort)
+UNIT_FOUND  := $(shell find tests/unit -name '*.c' 2>/dev/null | sort)
+UNIT_FAKE   := $(call fake_users,$(UNIT_FOUND))
+UNIT_ALL    := $(if $(filter yes,$(RDMA)),$(UNIT_FOUND),$(filter-out $(UNIT_FAKE),$(UNIT_FOUND)))
 UNIT_SRC    := $(filter %_test.c,$(UNIT_ALL))
 UNIT_BIN    := $(UNIT_SRC:%.c=$(O)/%)
-UNIT_HELPER := $(patsubst %.c,$(O)/obj/%.o,$(filter-out $(UNIT_SRC),$(UNIT_ALL)))
+UNIT_HELPER := $(patsubst %.c,$(O)/obj/%.o,$(filter-out $(UNIT_SRC) $(UNIT_FAKE),$(UNIT_ALL)))
 UNIT_OBJ    := $(UNIT_SRC:%.c=$(O)/obj/%.o) $(UNIT_HELPER)
+UNIT_LIBS    = $(LIB_LIBS)
 
 .PHONY: tests
 tests: $(UNIT_BIN)
@@ -17,7 +20,19 @@ $(UNIT_OBJ): | $(LIB_GEN)
 
 $(UNIT_BIN): $(O)/tests/%: $(O)/obj/tests/%.o $(UNIT_HELPER) $(LIB_OBJ) $(OBJECTS_STAMP)
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) $(LIB_LIBS) -lcunit -lm
+	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) $(UNIT_LIBS) -lcunit -lm
+
+ifeq ($(RDMA),yes)
+FAKE_BIN    := $(patsubst %.c,$(O)/%,$(filter %_test.c,$(UNIT_FAKE)))
+FAKE_HELPER := $(patsubst %.c,$(O)/obj/%.o,$(filter-out %_test.c,$(UNIT_FAKE)))
+
+$(FAKE_BIN): $(FAKE_HELPER) $(FAKE_OBJ)
+$(FAKE_BIN): UNIT_LIBS = $(FAKE_LIBS)
+$(FAKE_HELPER): | $(LIB_GEN)
+tests: $(FAKE_SO) $(FAKE_DIR)/libibverbs.so.1
+
+-include $(FAKE_HELPER:.o=.d)
+endif
 
 -include $(UNIT_OBJ:.o=.d)
 

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_UNIT_FAKEVERBS_PAIR_H
+#define TESTS_UNIT_FAKEVERBS_PAIR_H
+
+/* Two sides with everything that a connection needs, up to queue pairs in RTS; and short ways to post and to poll. */
+
+#include "tests/fakeverbs/fakeverbs.h"
+#include "tests/unit/unit.h"
+
+#define SIDE_BYTES 65536 /* of registered memory */
+
+struct side {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	uint8_t *memory;
+	union ibv_gid gid;
+};
+
+struct pair {
+	struct side a, b;
+};
+
+struct pair_want {
+	unsigned depth; /* of all queues; CQs hold so many completions as well. 0: 8 */
+	unsigned cq_depth;
+	uint32_t inline_bytes;
+	uint8_t rnr_retry;
+	enum ibv_mtu mtu_b; /* 0: as a's, 1024 */
+	unsigned device_b;
+};
+
+/* A reset fakeverbs with two devices, fake0 at 10.0.0.1 and fake1 at 10.0.0.2. */
+void pair_devices(void);
+
+/* One side up to a queue pair in RESET. */
+void side_open(struct side *side, unsigned device, const struct pair_want *want);
+
+/* The context of a device, opened by its number. */
+struct ibv_context *open_device(unsigned device);
+
+/* To INIT, RTR, RTS, each with what a peer of brpc's would say; 0 or what modify_qp says. */
+int side_init(struct side *side);
+int side_rtr(struct side *side, const struct side *peer, enum ibv_mtu mtu);
+int side_rts(struct side *side, uint8_t rnr_retry);
+int side_error(struct side *side);
+
+/* Everything connected. want: NULL for the defaults. */
+void pair_open(struct pair *pair, const struct pair_want *want);
+
+/* Destroys everything, and asserts that there is nothing left and that no rule was broken. */
+void pair_close(struct pair *pair);
+void side_close(struct side *side);
+void assert_clean(void);
+
+/* The work requests that the posts below use, for tests that want them a bit different. */
+struct ibv_sge side_sge(const struct side *side, size_t offset, uint32_t bytes);
+int send_one(struct side *side, size_t offset, uint32_t bytes, unsigned flags, uint64_t wr_id);
+int recv_one(struct side *side, size_t offset, uint32_t bytes, uint64_t wr_id);
+
+/* So many receives of 1 KiB each from the start of the memory, wr_id 100, 101, ... */
+void recv_many(struct side *side, unsigned count);
+
+/* Polls one completion; with status 255 when there is none. */
+struct ibv_wc poll_one(struct ibv_cq *cq);
+#define NO_COMPLETION 255
+
+#endif
