@@ -16,10 +16,20 @@ credit_init(struct credit *credit, uint16_t capacity, uint64_t *ends)
 	*credit = (struct credit){.capacity = capacity, .ends = ends};
 }
 
+/* Where the ring's nth place from the oldest unreported message is, n at most the capacity; no division for a message.
+ */
+static uint16_t
+place(const struct credit *credit, uint16_t nth)
+{
+	unsigned at = (unsigned)credit->first + nth;
+
+	return (uint16_t)(at < credit->capacity ? at : at - credit->capacity);
+}
+
 static uint64_t *
 end_of(const struct credit *credit, uint16_t nth)
 {
-	return &credit->ends[(credit->first + nth) % credit->capacity];
+	return &credit->ends[place(credit, nth)];
 }
 
 int
@@ -76,7 +86,7 @@ credit_reportable(const struct credit *credit)
 void
 credit_reported(struct credit *credit, uint16_t n)
 {
-	credit->first = (credit->first + n) % credit->capacity;
+	credit->first = place(credit, n);
 	credit->unreported -= n;
 }
 
