@@ -10,6 +10,10 @@
 #include "net/rdma_provider.h"
 #include "net/rpc/rpc.h"
 #include "net/turn.h"
+#ifdef XR_RDMA
+#include "net/verbs/cq.h"
+#include "net/verbs/flags.h"
+#endif
 #include "net/worker.h"
 #include "poll/reactor.h"
 #include <errno.h>
@@ -36,6 +40,9 @@ static const struct {
 } g_option_tables[] = {
 	{"Lcores", g_lcore_options}, {"Log", g_log_options},	{"Loop", g_reactor_options},
 	{"Memory", g_mem_options},   {"Ports", g_port_options}, {"Connections", g_net_options},
+#ifdef XR_RDMA
+	{"RDMA", g_rdma_options},
+#endif
 };
 
 static int
@@ -60,10 +67,10 @@ options_fini(void)
 /* ---- counters ---- */
 
 static int (*const g_counter_tables[])(void) = {
-	reactor_counters_add,
-	mem_counters_add,
-	net_counters_add,
-	rpc_counters_add,
+	reactor_counters_add, mem_counters_add, net_counters_add, rpc_counters_add,
+#ifdef XR_RDMA
+	cq_counters_add,
+#endif
 };
 
 static int

@@ -30,27 +30,36 @@ wr_id_make(uint32_t handle, enum wr_kind kind, uint16_t value)
 	return (uint64_t)handle << 32 | (uint64_t)kind << 24 | value;
 }
 
-/* The calling lcore's queues on the device; made when there are none. NULL with *why: TCP then. */
+/* The calling lcore's queues on the device; made when there are none. NULL with *why (static text): TCP then. */
 struct cq *cq_get(struct device *device, const char **why);
 
 /*
- * Admits an endpoint with queues of these depths: room for all of its completions, and a handle for wr_id. -ENOSPC with
- * *why giving the figures: more than the queues hold; -ENOMEM.
+ * Admits an endpoint with queues of these depths: room for all of its completions, and a handle for wr_id. The queues
+ * grow if need be. -ENOSPC with *why giving the figures (valid until the next call on this thread); -ENOMEM.
  */
 int cq_admit(struct cq *cq, struct endpoint *endpoint, unsigned send_depth, unsigned recv_depth, uint32_t *handle,
 	     const char **why);
 
-/* Its queue pair is destroyed: completions that are left of it are dropped from now on. */
+/* Its queue pair is destroyed, or was never made: completions that are left of it are dropped from now on. */
 void cq_dismiss(struct cq *cq, uint32_t handle, unsigned send_depth, unsigned recv_depth);
 
-struct ibv_cq *cq_send(struct cq *cq);
-struct ibv_cq *cq_recv(struct cq *cq);
-struct device *cq_device(struct cq *cq);
+struct ibv_cq *cq_send(const struct cq *cq);
+struct ibv_cq *cq_recv(const struct cq *cq);
+struct device *cq_device(const struct cq *cq);
+unsigned cq_lcore_index(const struct cq *cq);
 
-/* Polls the receive queue until it is empty: what arrived before the peer's end. On its lcore, outside of its poll. */
+/* Polls the receive queue until it is empty: what arrived before the peer's end. On its lcore, not from inside its
+ * poll. */
 void cq_drain(struct cq *cq);
+
+/* An asynchronous event of the device's concerns one endpoint, or every one, of the calling lcore. */
+void cq_event_of(struct device *device, uint32_t handle, enum ibv_event_type type);
+void cq_event(struct device *device, enum ibv_event_type type);
 
 /* On the worker's own thread when its loop has ended and its endpoints are gone: acknowledges, destroys. */
 void cqs_leave(void);
+
+/* What the queues count, for counter_add_table(). */
+int cq_counters_add(void);
 
 #endif

@@ -19,17 +19,16 @@ struct device {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_device_attr attr;
-	uint32_t max_sge; /* of a send; min(device's, --rdma_max_sge) */
-	bool failed;	  /* IBV_EVENT_DEVICE_FATAL: no new connection; read with relaxed atomics by any lcore */
-	struct xr_fd events;
+	uint32_t max_sge;    /* of a send: min(device's, --rdma_max_sge) */
+	bool failed;	     /* fatal: no new connection; see device_usable() */
+	struct xr_fd events; /* asynchronous ones, on the main lcore */
 };
 
-extern const struct xr_option g_rdma_options[];
-
 /*
- * Opens the devices that --rdma_device allows, allocates their protection domains, registers the pool and reads their
- * GID tables. After the pool is there, on the main lcore before it runs. A device that can't be used costs one log
- * line; none at all is no error. 0, -EINVAL (--rdma_device names none of them; one log line), -ENOMEM.
+ * Opens the devices that --rdma_device allows, allocates their protection domains, registers the pool with them and
+ * reads their GID tables. After the pool is there, on the main lcore before it runs; blocks while memory is pinned. A
+ * device that can't be used costs one log line, none at all is no error. 0, or -EINVAL: --rdma_device names none of
+ * them (one log line).
  */
 int devices_init(void);
 
@@ -37,12 +36,19 @@ int devices_init(void);
 void devices_fini(void);
 
 unsigned device_count(void);
-struct device *device_at(unsigned number);
+struct device *device_at(unsigned number); /* number < device_count() */
 
-/* Why there is no RDMA at all ("no RDMA device on this machine", ...), static text; NULL: there is some. */
+/* By name; NULL when there is none. */
+struct device *device_find(const char *name);
+
+/* Why there is no RDMA at all ("no RDMA device on this machine", ...), static text; NULL: there is some. Any thread. */
 const char *devices_obstacle(void);
 
-/* The port's state as last seen: ACTIVE. Any lcore. */
-bool device_port_active(const struct device *device, uint8_t ib_port);
+/* Until it reports a fatal event. Any thread. */
+static inline bool
+device_usable(const struct device *device)
+{
+	return !__atomic_load_n(&device->failed, __ATOMIC_RELAXED);
+}
 
 #endif

@@ -30,4 +30,7 @@ void endpoint_complete(struct endpoint *endpoint, const struct ibv_wc *wc);
 /* The poll is over for this endpoint, once a poll: reposts its slots with one call, reports, fails what has failed. */
 void endpoint_batch_end(struct endpoint *endpoint);
 
+/* An asynchronous event of the device's ends it: IBV_EVENT_QP_FATAL, IBV_EVENT_CQ_ERR, IBV_EVENT_DEVICE_FATAL, ... */
+void endpoint_async_event(struct endpoint *endpoint, enum ibv_event_type type);
+
 #endif

@@ -40,10 +40,14 @@ struct gid_wish {
 const struct gid_entry *gid_choose(const struct gid_entry *entries, size_t count, const struct sockaddr *local,
 				   const struct gid_wish *wish, const char **why);
 
-/* The table as last read from all devices; read anew by gid_table_refresh() after a GID or port event. */
+/*
+ * The table of all usable devices, read anew: at start and after a GID, LID or port event. Main lcore. -ENOMEM: the old
+ * one stays.
+ */
 int gid_table_refresh(void);
+void gid_table_fini(void);
 
-/* gid_choose() over the current table, copied out. Any lcore. 0, or -ENODEV with *why. */
+/* gid_choose() over the table, copied out. Any lcore. 0, or -ENODEV with *why. */
 int gid_find(const struct sockaddr *local, const struct gid_wish *wish, struct gid_entry *found, const char **why);
 
 #endif

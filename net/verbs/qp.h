@@ -23,8 +23,11 @@ struct qp {
 	uint32_t inline_bytes;
 };
 
-/* RESET. A negative errno with *why. */
-int qp_create(struct cq *cq, const struct qp_want *want, struct qp *qp, const char **why);
+/*
+ * RESET. handle is the endpoint's (cq_admit()). Where the device refuses the depth asked for, sq_size is lowered until
+ * it agrees. A negative errno with *why (static text).
+ */
+int qp_create(struct cq *cq, const struct qp_want *want, uint32_t handle, struct qp *qp, const char **why);
 
 /* RESET to INIT; receives may be posted after it. */
 int qp_init(struct qp *qp, uint8_t ib_port, const char **why);
@@ -35,6 +38,7 @@ int qp_connect(struct qp *qp, const struct gid_entry *local, const struct hello 
 /* To ERR: everything posted is flushed. */
 int qp_fail(struct qp *qp);
 
-void qp_destroy(struct qp *qp);
+/* NULL is allowed. A negative errno: the device keeps it, and may still write to its receives' blocks. */
+int qp_destroy(struct qp *qp);
 
 #endif

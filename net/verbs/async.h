@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_VERBS_ASYNC_H
+#define NET_VERBS_ASYNC_H
+
+/*
+ * The asynchronous events of devices: acknowledged at once on the main lcore, where destroying what they speak of would
+ * wait for that, and passed on to the lcores that own what they concern.
+ */
+
+#include "net/verbs/device.h"
+
+int async_watch(struct device *device);
+void async_unwatch(struct device *device);
+
+/* What ibv_qp's qp_context says, so that an event finds its endpoint: the lcore's index and the handle of cq_admit().
+ */
+static inline void *
+async_qp_context(unsigned lcore_index, uint32_t handle)
+{
+	return (void *)((uintptr_t)lcore_index << 32 | handle);
+}
+
+/* Likewise of ibv_cq's cq_context. */
+static inline void *
+async_cq_context(unsigned lcore_index)
+{
+	return (void *)(uintptr_t)lcore_index;
+}
+
+#endif
