@@ -149,13 +149,19 @@ static enum ibv_wc_status
 arrive(struct fv_qp *peer, const struct fv_send *send, const uint8_t *data)
 {
 	const struct fv_recv *recv = fv_recv_at(peer, peer->rq.completed);
-	enum ibv_wc_status scripted = peer->script_recv;
+	enum ibv_wc_status status = peer->script_recv;
 
-	if (!fv_payload_tainted(peer, recv))
-		fv_violation("the memory of a receive posted on queue pair %u was written to (wr_id 0x%llx)",
-			     peer->ibv.qp_num, (unsigned long long)recv->wr_id);
 	peer->script_recv = IBV_WC_SUCCESS;
-	return scripted != IBV_WC_SUCCESS ? scripted : fv_payload_scatter(peer, recv, data, send->bytes);
+	if (status != IBV_WC_SUCCESS)
+		return status;
+	if (!fv_payload_tainted(peer, recv))
+		fv_violation("the memory of a receive on queue pair %u was written to (wr_id 0x%llx)", peer->ibv.qp_num,
+			     (unsigned long long)recv->wr_id);
+	status = fv_payload_scatter(peer, recv, data, send->bytes);
+	if (status == IBV_WC_LOC_PROT_ERR)
+		fv_violation("a receive on queue pair %u names memory that is not registered for it (wr_id 0x%llx)",
+			     peer->ibv.qp_num, (unsigned long long)recv->wr_id);
+	return status;
 }
 
 static void

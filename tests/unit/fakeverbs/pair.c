@@ -31,11 +31,11 @@ open_device(unsigned device)
 }
 
 static struct ibv_qp *
-make_qp(const struct side *side, const struct pair_want *want, unsigned depth)
+make_qp(const struct end *end, const struct pair_want *want, unsigned depth)
 {
 	struct ibv_qp_init_attr attr = {
-		.send_cq = side->send_cq,
-		.recv_cq = side->recv_cq,
+		.send_cq = end->send_cq,
+		.recv_cq = end->recv_cq,
 		.qp_type = IBV_QPT_RC,
 		.cap = {.max_send_wr = depth,
 			.max_recv_wr = depth,
@@ -44,48 +44,48 @@ make_qp(const struct side *side, const struct pair_want *want, unsigned depth)
 			.max_inline_data = want->inline_bytes},
 	};
 
-	return ibv_create_qp(side->pd, &attr);
+	return ibv_create_qp(end->pd, &attr);
 }
 
 static void
-make_cqs(struct side *side, int entries)
+make_cqs(struct end *end, int entries)
 {
-	side->channel = ibv_create_comp_channel(side->context);
-	ASSERT_FATAL(side->channel != NULL);
-	ASSERT_EQ(fcntl(side->channel->fd, F_SETFL, O_NONBLOCK), 0);
-	side->send_cq = ibv_create_cq(side->context, entries, side, side->channel, 0);
-	side->recv_cq = ibv_create_cq(side->context, entries, side, side->channel, 0);
-	ASSERT_FATAL(side->send_cq != NULL && side->recv_cq != NULL);
+	end->channel = ibv_create_comp_channel(end->context);
+	ASSERT_FATAL(end->channel != NULL);
+	ASSERT_EQ(fcntl(end->channel->fd, F_SETFL, O_NONBLOCK), 0);
+	end->send_cq = ibv_create_cq(end->context, entries, end, end->channel, 0);
+	end->recv_cq = ibv_create_cq(end->context, entries, end, end->channel, 0);
+	ASSERT_FATAL(end->send_cq != NULL && end->recv_cq != NULL);
 }
 
 void
-side_open(struct side *side, unsigned device, const struct pair_want *want)
+end_open(struct end *end, unsigned device, const struct pair_want *want)
 {
 	unsigned depth = want->depth ? want->depth : 8;
 
-	*side = (struct side){.context = open_device(device)};
-	ASSERT_FATAL(side->context != NULL);
-	ASSERT_EQ(ibv_query_gid(side->context, 1, 2, &side->gid), 0);
-	side->pd = ibv_alloc_pd(side->context);
-	ASSERT_FATAL(side->pd != NULL);
-	side->memory = calloc(1, SIDE_BYTES);
-	side->mr = ibv_reg_mr(side->pd, side->memory, SIDE_BYTES, IBV_ACCESS_LOCAL_WRITE);
-	ASSERT_FATAL(side->mr != NULL);
-	make_cqs(side, (int)(want->cq_depth ? want->cq_depth : depth));
-	side->qp = make_qp(side, want, depth);
-	ASSERT_FATAL(side->qp != NULL);
+	*end = (struct end){.context = open_device(device)};
+	ASSERT_FATAL(end->context != NULL);
+	ASSERT_EQ(ibv_query_gid(end->context, 1, 2, &end->gid), 0);
+	end->pd = ibv_alloc_pd(end->context);
+	ASSERT_FATAL(end->pd != NULL);
+	end->memory = calloc(1, END_BYTES);
+	end->mr = ibv_reg_mr(end->pd, end->memory, END_BYTES, IBV_ACCESS_LOCAL_WRITE);
+	ASSERT_FATAL(end->mr != NULL);
+	make_cqs(end, (int)(want->cq_depth ? want->cq_depth : depth));
+	end->qp = make_qp(end, want, depth);
+	ASSERT_FATAL(end->qp != NULL);
 }
 
 int
-side_init(struct side *side)
+end_init(struct end *end)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 
-	return ibv_modify_qp(side->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	return ibv_modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
 int
-side_rtr(struct side *side, const struct side *peer, enum ibv_mtu mtu)
+end_rtr(struct end *end, const struct end *peer, enum ibv_mtu mtu)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -96,27 +96,27 @@ side_rtr(struct side *side, const struct side *peer, enum ibv_mtu mtu)
 			    .grh = {.dgid = peer->gid, .sgid_index = 2, .hop_limit = 16}},
 	};
 
-	return ibv_modify_qp(side->qp, &attr,
+	return ibv_modify_qp(end->qp, &attr,
 			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
 int
-side_rts(struct side *side, uint8_t rnr_retry)
+end_rts(struct end *end, uint8_t rnr_retry)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = rnr_retry};
 
-	return ibv_modify_qp(side->qp, &attr,
+	return ibv_modify_qp(end->qp, &attr,
 			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 				     IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 int
-side_error(struct side *side)
+end_error(struct end *end)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	return ibv_modify_qp(side->qp, &attr, IBV_QP_STATE);
+	return ibv_modify_qp(end->qp, &attr, IBV_QP_STATE);
 }
 
 void
@@ -126,28 +126,28 @@ pair_open(struct pair *pair, const struct pair_want *want)
 
 	want = want ? want : &defaults;
 	pair_devices();
-	side_open(&pair->a, 0, want);
-	side_open(&pair->b, want->device_b, want);
-	ASSERT_EQ(side_init(&pair->a), 0);
-	ASSERT_EQ(side_init(&pair->b), 0);
-	ASSERT_EQ(side_rtr(&pair->a, &pair->b, IBV_MTU_1024), 0);
-	ASSERT_EQ(side_rtr(&pair->b, &pair->a, want->mtu_b ? want->mtu_b : IBV_MTU_1024), 0);
-	ASSERT_EQ(side_rts(&pair->a, want->rnr_retry), 0);
-	ASSERT_EQ(side_rts(&pair->b, want->rnr_retry), 0);
+	end_open(&pair->a, 0, want);
+	end_open(&pair->b, want->device_b, want);
+	ASSERT_EQ(end_init(&pair->a), 0);
+	ASSERT_EQ(end_init(&pair->b), 0);
+	ASSERT_EQ(end_rtr(&pair->a, &pair->b, IBV_MTU_1024), 0);
+	ASSERT_EQ(end_rtr(&pair->b, &pair->a, want->mtu_b ? want->mtu_b : IBV_MTU_1024), 0);
+	ASSERT_EQ(end_rts(&pair->a, want->rnr_retry), 0);
+	ASSERT_EQ(end_rts(&pair->b, want->rnr_retry), 0);
 }
 
 void
-side_close(struct side *side)
+end_close(struct end *end)
 {
-	if (side->qp)
-		ASSERT_EQ(ibv_destroy_qp(side->qp), 0);
-	ASSERT_EQ(ibv_destroy_cq(side->send_cq), 0);
-	ASSERT_EQ(ibv_destroy_cq(side->recv_cq), 0);
-	ASSERT_EQ(ibv_destroy_comp_channel(side->channel), 0);
-	ASSERT_EQ(ibv_dereg_mr(side->mr), 0);
-	ASSERT_EQ(ibv_dealloc_pd(side->pd), 0);
-	ASSERT_EQ(ibv_close_device(side->context), 0);
-	free(side->memory);
+	if (end->qp)
+		ASSERT_EQ(ibv_destroy_qp(end->qp), 0);
+	ASSERT_EQ(ibv_destroy_cq(end->send_cq), 0);
+	ASSERT_EQ(ibv_destroy_cq(end->recv_cq), 0);
+	ASSERT_EQ(ibv_destroy_comp_channel(end->channel), 0);
+	ASSERT_EQ(ibv_dereg_mr(end->mr), 0);
+	ASSERT_EQ(ibv_dealloc_pd(end->pd), 0);
+	ASSERT_EQ(ibv_close_device(end->context), 0);
+	free(end->memory);
 }
 
 void
@@ -160,21 +160,21 @@ assert_clean(void)
 void
 pair_close(struct pair *pair)
 {
-	side_close(&pair->a);
-	side_close(&pair->b);
+	end_close(&pair->a);
+	end_close(&pair->b);
 	assert_clean();
 }
 
 struct ibv_sge
-side_sge(const struct side *side, size_t offset, uint32_t bytes)
+end_sge(const struct end *end, size_t offset, uint32_t bytes)
 {
-	return (struct ibv_sge){(uintptr_t)(side->memory + offset), bytes, side->mr->lkey};
+	return (struct ibv_sge){(uintptr_t)(end->memory + offset), bytes, end->mr->lkey};
 }
 
 int
-send_one(struct side *side, size_t offset, uint32_t bytes, unsigned flags, uint64_t wr_id)
+send_one(struct end *end, size_t offset, uint32_t bytes, unsigned flags, uint64_t wr_id)
 {
-	struct ibv_sge sge = side_sge(side, offset, bytes);
+	struct ibv_sge sge = end_sge(end, offset, bytes);
 	struct ibv_send_wr wr = {.wr_id = wr_id,
 				 .sg_list = &sge,
 				 .num_sge = bytes > 0,
@@ -183,24 +183,24 @@ send_one(struct side *side, size_t offset, uint32_t bytes, unsigned flags, uint6
 				 .imm_data = htonl((uint32_t)wr_id)};
 	struct ibv_send_wr *bad;
 
-	return ibv_post_send(side->qp, &wr, &bad);
+	return ibv_post_send(end->qp, &wr, &bad);
 }
 
 int
-recv_one(struct side *side, size_t offset, uint32_t bytes, uint64_t wr_id)
+recv_one(struct end *end, size_t offset, uint32_t bytes, uint64_t wr_id)
 {
-	struct ibv_sge sge = side_sge(side, offset, bytes);
+	struct ibv_sge sge = end_sge(end, offset, bytes);
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1};
 	struct ibv_recv_wr *bad;
 
-	return ibv_post_recv(side->qp, &wr, &bad);
+	return ibv_post_recv(end->qp, &wr, &bad);
 }
 
 void
-recv_many(struct side *side, unsigned count)
+recv_many(struct end *end, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
-		ASSERT_EQ(recv_one(side, (size_t)i * RECV_BYTES, RECV_BYTES, 100 + i), 0);
+		ASSERT_EQ(recv_one(end, (size_t)i * RECV_BYTES, RECV_BYTES, 100 + i), 0);
 }
 
 struct ibv_wc

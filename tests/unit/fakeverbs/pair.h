@@ -2,14 +2,14 @@
 #ifndef TESTS_UNIT_FAKEVERBS_PAIR_H
 #define TESTS_UNIT_FAKEVERBS_PAIR_H
 
-/* Two sides with everything that a connection needs, up to queue pairs in RTS; and short ways to post and to poll. */
+/* Two ends with everything that a connection needs, up to queue pairs in RTS; and short ways to post and to poll. */
 
 #include "tests/fakeverbs/fakeverbs.h"
 #include "tests/unit/unit.h"
 
-#define SIDE_BYTES 65536 /* of registered memory */
+#define END_BYTES 65536 /* of registered memory */
 
-struct side {
+struct end {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
@@ -21,7 +21,7 @@ struct side {
 };
 
 struct pair {
-	struct side a, b;
+	struct end a, b;
 };
 
 struct pair_want {
@@ -36,33 +36,33 @@ struct pair_want {
 /* A reset fakeverbs with two devices, fake0 at 10.0.0.1 and fake1 at 10.0.0.2. */
 void pair_devices(void);
 
-/* One side up to a queue pair in RESET. */
-void side_open(struct side *side, unsigned device, const struct pair_want *want);
+/* One end up to a queue pair in RESET. */
+void end_open(struct end *end, unsigned device, const struct pair_want *want);
 
 /* The context of a device, opened by its number. */
 struct ibv_context *open_device(unsigned device);
 
 /* To INIT, RTR, RTS, each with what a peer of brpc's would say; 0 or what modify_qp says. */
-int side_init(struct side *side);
-int side_rtr(struct side *side, const struct side *peer, enum ibv_mtu mtu);
-int side_rts(struct side *side, uint8_t rnr_retry);
-int side_error(struct side *side);
+int end_init(struct end *end);
+int end_rtr(struct end *end, const struct end *peer, enum ibv_mtu mtu);
+int end_rts(struct end *end, uint8_t rnr_retry);
+int end_error(struct end *end);
 
 /* Everything connected. want: NULL for the defaults. */
 void pair_open(struct pair *pair, const struct pair_want *want);
 
 /* Destroys everything, and asserts that there is nothing left and that no rule was broken. */
 void pair_close(struct pair *pair);
-void side_close(struct side *side);
+void end_close(struct end *end);
 void assert_clean(void);
 
 /* The work requests that the posts below use, for tests that want them a bit different. */
-struct ibv_sge side_sge(const struct side *side, size_t offset, uint32_t bytes);
-int send_one(struct side *side, size_t offset, uint32_t bytes, unsigned flags, uint64_t wr_id);
-int recv_one(struct side *side, size_t offset, uint32_t bytes, uint64_t wr_id);
+struct ibv_sge end_sge(const struct end *end, size_t offset, uint32_t bytes);
+int send_one(struct end *end, size_t offset, uint32_t bytes, unsigned flags, uint64_t wr_id);
+int recv_one(struct end *end, size_t offset, uint32_t bytes, uint64_t wr_id);
 
 /* So many receives of 1 KiB each from the start of the memory, wr_id 100, 101, ... */
-void recv_many(struct side *side, unsigned count);
+void recv_many(struct end *end, unsigned count);
 
 /* Polls one completion; with status 255 when there is none. */
 struct ibv_wc poll_one(struct ibv_cq *cq);
