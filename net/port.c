@@ -4,6 +4,7 @@
 #include "core/lcore.h"
 #include "core/log.h"
 #include "core/why.h"
+#include "mem/block.h"
 #include "poll/reactor.h"
 #include <ctype.h>
 #include <errno.h>
@@ -13,8 +14,11 @@
 #define DEFAULT_PORT	"default"
 #define SPIN_US_DEFAULT 50u
 #define SPIN_US_MAX	1000000u
+#define QUEUE_MIN	16
+#define QUEUE_MAX	4096
 
 static CDS_LIST_HEAD(g_ports);
+static int64_t g_rdma_use_polling;
 
 static const char *const g_mode_names[] = {
 	[XR_PORT_POLL] = "poll",
@@ -163,14 +167,87 @@ set_rdma(struct xr_port *port, const char *value, const char **why)
 	return 0;
 }
 
+static int
+set_dev(struct xr_port *port, const char *value, const char **why)
+{
+	if (!*value || strlen(value) >= sizeof port->verbs.device) {
+		*why = why_text("dev=%s: must be the name of an RDMA device, such as mlx5_0", value);
+		return -EINVAL;
+	}
+	strcpy(port->verbs.device, value);
+	return 0;
+}
+
+/* A whole number within the bounds; negative: there is none, and *why says what is allowed. */
+static int
+parse_number(const char *key, const char *value, int low, int high, const char **why)
+{
+	char *end;
+	long number;
+
+	errno = 0;
+	number = strtol(value, &end, 10);
+	if (isdigit((unsigned char)value[0]) && !*end && !errno && number >= low && number <= high)
+		return (int)number;
+	*why = why_text("%s=%s: must be a number from %d to %d", key, value, low, high);
+	return -EINVAL;
+}
+
+static int
+set_ibport(struct xr_port *port, const char *value, const char **why)
+{
+	port->verbs.ib_port = parse_number("ibport", value, 1, 255, why);
+	return port->verbs.ib_port < 0 ? -EINVAL : 0;
+}
+
+static int
+set_gid(struct xr_port *port, const char *value, const char **why)
+{
+	port->verbs.gid_index = parse_number("gid", value, 0, 65535, why);
+	return port->verbs.gid_index < 0 ? -EINVAL : 0;
+}
+
+static int
+set_block(struct xr_port *port, const char *value, const char **why)
+{
+	for (int type = 0; type < BLOCK_TYPES; type++)
+		if (strcmp(value, block_type_name((enum block_type)type)) == 0) {
+			port->verbs.block_type = type;
+			return 0;
+		}
+	*why = why_text("block=%s: must be default, large or huge", value);
+	return -EINVAL;
+}
+
+static int
+set_queue(const char *key, const char *value, uint16_t *size, const char **why)
+{
+	int number = parse_number(key, value, QUEUE_MIN, QUEUE_MAX, why);
+
+	if (number < 0)
+		return -EINVAL;
+	*size = (uint16_t)number;
+	return 0;
+}
+
+static int
+set_sq(struct xr_port *port, const char *value, const char **why)
+{
+	return set_queue("sq", value, &port->verbs.sq_size, why);
+}
+
+static int
+set_rq(struct xr_port *port, const char *value, const char **why)
+{
+	return set_queue("rq", value, &port->verbs.rq_size, why);
+}
+
 static const struct {
 	const char *key;
 	int (*set)(struct xr_port *port, const char *value, const char **why);
 } g_keys[] = {
-	{"mode", set_mode},
-	{"spin_us", set_spin_us},
-	{"lcores", set_lcores},
-	{"rdma", set_rdma},
+	{"mode", set_mode},	{"spin_us", set_spin_us}, {"lcores", set_lcores}, {"rdma", set_rdma}, {"dev", set_dev},
+	{"ibport", set_ibport}, {"gid", set_gid},	  {"block", set_block},	  {"sq", set_sq},     {"rq", set_rq},
 };
 
 /* Cuts the next field off. A comma before a digit belongs to a list of lcores and ends nothing. NULL: no more. */
@@ -203,7 +280,8 @@ set_field(struct xr_port *port, char *field, const char **why)
 			if (strcmp(g_keys[i].key, field) == 0)
 				return g_keys[i].set(port, equals + 1, why);
 	}
-	*why = why_text("'%s': must be mode=, spin_us=, lcores= or rdma=", field);
+	*why = why_text("'%s': must be mode=, spin_us=, lcores=, rdma=, dev=, ibport=, gid=, block=, sq= or rq=",
+			field);
 	return -EINVAL;
 }
 
@@ -230,6 +308,7 @@ add_port(const char *name)
 	strcpy(port->name, name);
 	port->mode = XR_PORT_ADAPTIVE;
 	port->spin_us = SPIN_US_DEFAULT;
+	port->verbs = (struct port_verbs){.gid_index = -1, .block_type = -1};
 	cds_list_add_tail(&port->link, &g_ports);
 	return port;
 }
@@ -261,6 +340,7 @@ set_fields(struct xr_port *port, char *fields, const char **why)
 	port->mode = changed.mode;
 	port->spin_us = changed.spin_us;
 	port->rdma = changed.rdma;
+	port->verbs = changed.verbs;
 	if (changed.wanted.count) {
 		number_set_free(&port->wanted);
 		port->wanted = changed.wanted;
@@ -313,8 +393,14 @@ const struct xr_option g_port_options[] = {
 	{.name = "port",
 	 .type = XR_OPTION_CALL,
 	 .placeholder = "NAME,...",
-	 .help = "a port: NAME,mode=poll|event|adaptive,spin_us=N,lcores=LIST,rdma=auto|off|require; may be repeated",
+	 .help = "a port: NAME,mode=poll|event|adaptive,spin_us=N,lcores=LIST,rdma=auto|off|require,dev=NAME,ibport=N,"
+		 "gid=N,block=default|large|huge,sq=N,rq=N; may be repeated",
 	 .set = set_port},
+	{.name = "rdma_use_polling",
+	 .type = XR_OPTION_BOOL,
+	 .value = &g_rdma_use_polling,
+	 .default_value = "false",
+	 .help = "another spelling of --port default,mode=poll, whatever --port says"},
 	{.name = NULL},
 };
 
@@ -364,6 +450,8 @@ ports_init(void)
 
 	if (!xr_port_find(DEFAULT_PORT) && !add_port(DEFAULT_PORT))
 		return -ENOMEM;
+	if (option_bool(&g_rdma_use_polling))
+		xr_port_find(DEFAULT_PORT)->mode = XR_PORT_POLL;
 	cds_list_for_each_entry (port, &g_ports, link) {
 		ret = resolve_lcores(port);
 		if (ret)

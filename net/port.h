@@ -17,11 +17,21 @@ enum port_rdma {
 	PORT_RDMA_REQUIRE, /* every dial requires it */
 };
 
+/* What its connections want of RDMA, where that is not as the --rdma_* flags say. */
+struct port_verbs {
+	char device[64];	   /* "": any */
+	int ib_port;		   /* 0: as the flag says */
+	int gid_index;		   /* -1: as the flag says */
+	int block_type;		   /* enum block_type; -1: as the flag says */
+	uint16_t sq_size, rq_size; /* 0: as the flags say */
+};
+
 struct xr_port {
 	char name[PORT_NAME_BYTES];
 	enum xr_port_mode mode;
 	uint64_t spin_us;
 	enum port_rdma rdma;
+	struct port_verbs verbs;
 	struct number_set wanted; /* the user's lcores; none: all */
 	unsigned *lcores;	  /* their dense indices, ascending */
 	unsigned lcore_count;

@@ -34,7 +34,7 @@ test_bad_names(void)
 static void
 test_bad_keys(void)
 {
-	refused("default,", "'': must be mode=, spin_us=, lcores= or rdma=");
+	refused("default,", "'': must be mode=, spin_us=, lcores=, rdma=, dev=, ibport=, gid=, block=, sq= or rq=");
 	refused("default,,mode=poll", "'': must be mode=");
 	refused("default,poll", "'poll': must be mode=");
 	refused("default,speed=9", "'speed': must be mode=");
