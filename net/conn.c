@@ -138,6 +138,7 @@ begin_close(struct xr_conn *conn)
 	conn->sending_over = true;
 	conn->hold_input = false;
 	xr_iobuf_clear(&conn->in);
+	conn->in_pinned = 0;
 	conn_set_deadline(conn, option_int(&g_conn_close_ms));
 	conn_flush_later(conn);
 	conn->link->hold(conn);
@@ -225,16 +226,13 @@ input_over_limit(struct xr_conn *conn)
 {
 	size_t limit = (size_t)option_int(&g_conn_input_limit_kb) * 1024;
 	size_t size = xr_iobuf_size(&conn->in);
-	size_t pinned;
 
-	if (size == 0)
-		return false;
-	pinned = iobuf_pinned_bytes(&conn->in);
-	if (pinned > limit && pinned > 4 * size) {
+	conn->in_pinned = size ? iobuf_pinned_bytes(&conn->in) : 0;
+	if (conn->in_pinned > limit && conn->in_pinned > 4 * size) {
 		compact_input(conn);
-		pinned = iobuf_pinned_bytes(&conn->in);
+		conn->in_pinned = iobuf_pinned_bytes(&conn->in);
 	}
-	return pinned > limit && size >= conn->need;
+	return conn->in_pinned > limit && size >= conn->need;
 }
 
 static void
@@ -285,6 +283,8 @@ conn_deliver(struct xr_conn *conn)
 	if (conn->state != CONN_OPEN)
 		return;
 	update_hold(conn);
+	if (conn->link->taken)
+		conn->link->taken(conn);
 	if (!cds_list_empty(&conn->touched))
 		return; /* resumed: it wants what is left, before any end */
 	if (conn->reason)
@@ -311,6 +311,12 @@ tell_writable(struct xr_conn *conn)
 		conn->ops->on_writable(conn);
 }
 
+static bool
+all_sent(const struct xr_conn *conn)
+{
+	return xr_iobuf_size(&conn->out) == 0 && (!conn->link->settled || conn->link->settled(conn));
+}
+
 static void
 shut_down(struct xr_conn *conn)
 {
@@ -333,7 +339,7 @@ conn_flush(struct xr_conn *conn)
 		conn_fail(conn, ret);
 	else if (conn->state == CONN_OPEN)
 		tell_writable(conn);
-	else if (conn->state == CONN_CLOSING && xr_iobuf_size(&conn->out) == 0)
+	else if (conn->state == CONN_CLOSING && all_sent(conn))
 		shut_down(conn);
 }
 
@@ -365,6 +371,7 @@ conn_finish(struct xr_conn *conn)
 {
 	cds_list_del_init(&conn->flushing);
 	conn->link->close(conn);
+	negotiate_discard(conn);
 	xr_iobuf_clear(&conn->in);
 	xr_iobuf_clear(&conn->out);
 	net_count(conn->opened ? NET_CONNS_CLOSED : NET_CONNS_FAILED, 1);
@@ -414,7 +421,9 @@ xr_conn_send(struct xr_conn *conn, struct xr_iobuf *out)
 		net_count(NET_OUTPUT_FULL, 1);
 		return -EAGAIN;
 	}
-	ret = xr_iobuf_move(&conn->out, out);
+	ret = conn->link->accept ? conn->link->accept(conn, out) : 0;
+	if (ret == 0)
+		ret = xr_iobuf_move(&conn->out, out);
 	if (ret)
 		return ret;
 	conn_flush_later(conn);
@@ -496,5 +505,7 @@ xr_conn_info(const struct xr_conn *conn, struct xr_conn_info *info)
 	assert_owner(conn);
 	address_format(&conn->local, full.local);
 	address_format(&conn->peer, full.peer);
+	if (conn->link->info)
+		conn->link->info(conn, &full);
 	memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
 }

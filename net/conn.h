@@ -23,6 +23,7 @@
 #include <xrdma/conn.h>
 #include <xrdma/reactor.h>
 
+struct endpoint;
 struct net_lcore;
 
 enum conn_state {
@@ -50,10 +51,12 @@ struct xr_conn {
 	bool want_writable;
 	bool eof; /* the peer has ended its side */
 	size_t need;
+	size_t in_pinned; /* bytes of blocks that `in` pins, as of its last look; links add what they append since */
 	uint64_t delivered_turn;
 	struct cds_list_head touched;  /* in a list of net_lcore; points to itself when in none */
 	struct cds_list_head flushing; /* likewise; when it has ended, in the list of those */
 	uint64_t bytes_in, bytes_out;
+	struct endpoint *endpoint; /* made by the handshake for RDMA; NULL: none */
 	struct tcp tcp;
 
 	/* what its beginning and its end need */

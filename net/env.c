@@ -12,6 +12,7 @@
 #include "net/turn.h"
 #ifdef XR_RDMA
 #include "net/verbs/cq.h"
+#include "net/verbs/figures.h"
 #include "net/verbs/flags.h"
 #endif
 #include "net/worker.h"
@@ -69,7 +70,7 @@ options_fini(void)
 static int (*const g_counter_tables[])(void) = {
 	reactor_counters_add, mem_counters_add, net_counters_add, rpc_counters_add,
 #ifdef XR_RDMA
-	cq_counters_add,
+	cq_counters_add,      figures_add,
 #endif
 };
 
@@ -89,13 +90,6 @@ counters_init(void)
 
 /* ---- the floors, bottom up ---- */
 
-static int
-provider_init(void)
-{
-	rdma_provider_init();
-	return 0;
-}
-
 static void
 nothing(void)
 {
@@ -111,7 +105,7 @@ static const struct {
 	{"counters", counters_init, counter_fini},
 	{"reactors", reactors_init, reactors_fini},
 	{"memory", mem_init, mem_fini},
-	{"RDMA", provider_init, nothing},
+	{"RDMA", rdma_provider_init, rdma_provider_fini},
 	{"connections", net_lcores_init, net_lcores_fini},
 	{"ports", ports_init, nothing},
 	{"workers", workers_start, workers_end},

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 
 struct xr_conn;
+struct xr_conn_info;
+struct xr_iobuf;
 
 struct link_ops {
 	const char *transport; /* as xr_conn_info names it */
@@ -24,6 +26,17 @@ struct link_ops {
 	void (*shutdown)(struct xr_conn *conn);
 	/* The connection is over: nothing of it is called any more. */
 	void (*close)(struct xr_conn *conn);
+
+	/* What a link need not have: NULL. */
+
+	/* Makes out fit to be sent: 0, or -XR_ERDMAMEM or -ENOMEM with out as it was. NULL: it always is. */
+	int (*accept)(struct xr_conn *conn, struct xr_iobuf *out);
+	/* The application has had its turn with conn->in. */
+	void (*taken)(struct xr_conn *conn);
+	/* conn->out is empty: whether the peer has all of it; if not yet, conn_flush_later() follows. NULL: it has. */
+	bool (*settled)(const struct xr_conn *conn);
+	/* Fills in what only this link knows. */
+	void (*info)(const struct xr_conn *conn, struct xr_conn_info *info);
 };
 
 #endif

@@ -83,11 +83,19 @@ log_fallback(const struct xr_conn *conn)
 	log_info("connection %s %s falls back to TCP: %s", conn->dialled ? "to" : "from", peer, negotiate_reason(conn));
 }
 
+void
+negotiate_discard(struct xr_conn *conn)
+{
+	if (conn->endpoint)
+		rdma_provider()->discard(conn);
+}
+
 static void
 go_tcp(struct xr_conn *conn)
 {
 	bool asked = conn->dialled ? wanted(conn) != XR_RDMA_NO : conn->hs.started;
 
+	negotiate_discard(conn);
 	if (conn->hs.started)
 		net_count(NET_HANDSHAKES_REFUSED, 1);
 	if (asked) {
@@ -208,6 +216,14 @@ negotiate_send(struct xr_conn *conn)
 
 /* ---- peers that do not answer ---- */
 
+void
+negotiate_avoid_rdma(struct xr_conn *conn)
+{
+	uint64_t avoid_us = (uint64_t)option_int(&g_rdma_retry_after_s) * 1000000;
+
+	peers_avoid_hello(&conn->home->peers, &conn->peer, xr_now_us() + avoid_us);
+}
+
 /*
  * A server that does not know hellos closes, or waits for more: the same dial goes on with a new socket and without a
  * hello, and the next dials too for a while. Nothing of the application's has left yet.
@@ -215,12 +231,12 @@ negotiate_send(struct xr_conn *conn)
 static bool
 dial_anew(struct xr_conn *conn)
 {
-	uint64_t avoid_us = (uint64_t)option_int(&g_rdma_retry_after_s) * 1000000;
 	int ret;
 
 	if (!conn->dialled || conn->hs.state != HANDSHAKE_C_HELLO_WAIT || wanted(conn) != XR_RDMA_AUTO)
 		return false;
-	peers_avoid_hello(&conn->home->peers, &conn->peer, xr_now_us() + avoid_us);
+	negotiate_avoid_rdma(conn);
+	negotiate_discard(conn);
 	conn->skip_hello = true;
 	conn->link->close(conn);
 	xr_iobuf_clear(&conn->in);

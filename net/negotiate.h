@@ -33,6 +33,12 @@ negotiate_flush(struct xr_conn *conn)
 	return conn->hs.out_len == 0 || negotiate_send(conn);
 }
 
+/* Gives back what the handshake has made for RDMA, if anything: it has no use for it any more. */
+void negotiate_discard(struct xr_conn *conn);
+
+/* RDMA with the peer has not worked: the next dials go without a hello for --rdma_retry_after_s. */
+void negotiate_avoid_rdma(struct xr_conn *conn);
+
 /* Why it is not RDMA, "" when it is. */
 const char *negotiate_reason(const struct xr_conn *conn);
 

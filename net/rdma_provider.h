@@ -13,10 +13,18 @@ struct rdma_provider {
 	const char *reason;		 /* without ops: why, static text */
 	/* The handshake ended in ESTABLISHED: puts its link into conn->link. 0 or a negative errno. */
 	int (*attach)(struct xr_conn *conn);
+	/* It ended otherwise: gives back conn->endpoint, which ops->alloc has set. */
+	void (*discard)(struct xr_conn *conn);
 };
 
-/* Looks at the machine. Before any connection. */
-void rdma_provider_init(void);
+/* Opens the devices of the machine. After the memory pool is there, before any connection. -EINVAL, -ENOMEM. */
+int rdma_provider_init(void);
+
+/* On each worker's own thread when its connections have ended. */
+void rdma_provider_leave(void);
+
+/* After all workers have ended. */
+void rdma_provider_fini(void);
 
 /* Another one in its place; it must outlive all connections. Before any connection. */
 void rdma_provider_set(const struct rdma_provider *provider);

@@ -5,6 +5,7 @@
 #include "net/conn.h"
 #include "net/net.h"
 #include "net/turn.h"
+#include "poll/reactor.h"
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -29,7 +30,9 @@ conn_of(struct tcp *tcp)
 static bool
 may_read(const struct xr_conn *conn)
 {
-	return !conn->tcp.ended && !conn->hold_input && !xr_timer_armed(&conn->tcp.starved);
+	const struct tcp *tcp = &conn->tcp;
+
+	return !tcp->ended && (tcp->on_end || (!conn->hold_input && !xr_timer_armed(&tcp->starved)));
 }
 
 static void
@@ -142,6 +145,43 @@ read_input(struct xr_conn *conn)
 	} else if (last < 0 && last != -EAGAIN && last != -EINTR) {
 		conn_fail(conn, (int)last);
 	}
+}
+
+/* ---- silent ---- */
+
+static void
+break_silence(struct xr_conn *conn)
+{
+	static struct log_limit limit;
+	char peer[ADDRESS_TEXT_BYTES];
+
+	address_format(&conn->peer, peer);
+	log_limited(&limit, XR_LOG_WARNING, "connection with %s closed: bytes on TCP, which RDMA had replaced", peer);
+	conn_fail(conn, -EPROTO);
+}
+
+static void
+hear_end(struct xr_conn *conn)
+{
+	char byte;
+	ssize_t got = recv(conn->tcp.fd.fd, &byte, sizeof byte, MSG_DONTWAIT);
+
+	if (got > 0) {
+		break_silence(conn);
+	} else if (got == 0) {
+		conn->tcp.ended = true;
+		watch(conn);
+		conn->tcp.on_end(conn);
+	} else if (errno != EAGAIN && errno != EINTR) {
+		conn_fail(conn, -errno);
+	}
+}
+
+void
+tcp_go_silent(struct xr_conn *conn, void (*on_end)(struct xr_conn *conn))
+{
+	conn->tcp.on_end = on_end;
+	fd_set_quiet(&conn->tcp.fd, true);
 }
 
 /* ---- sending ---- */
@@ -279,7 +319,9 @@ tcp_ready(struct xr_fd *fd, uint32_t revents)
 		conn->tcp.full = false;
 		conn_flush_later(conn);
 	}
-	if (may_read(conn) && (revents & ~(uint32_t)EPOLLOUT))
+	if (may_read(conn) && (revents & ~(uint32_t)EPOLLOUT) && conn->tcp.on_end)
+		hear_end(conn);
+	else if (may_read(conn) && (revents & ~(uint32_t)EPOLLOUT))
 		read_input(conn);
 	else if (revents & EPOLLERR)
 		conn_fail(conn, error_of(fd->fd));

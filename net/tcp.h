@@ -18,6 +18,9 @@ struct tcp {
 	bool full;	/* its buffer: no use to try before it says so */
 	bool wants_out; /* watched for room in its buffer, or for being connected */
 	bool ended;	/* the peer's end has been read */
+	/* Another link carries the bytes, and the socket is a sign of life: whom its end is told. NULL: it carries
+	 * them. */
+	void (*on_end)(struct xr_conn *conn);
 };
 
 extern const struct link_ops g_tcp_link;
@@ -33,6 +36,9 @@ int tcp_dial(struct xr_conn *conn);
 
 /* Takes over the socket that was accepted. A negative errno leaves it the caller's. */
 int tcp_adopt(struct xr_conn *conn, int fd);
+
+/* From now on the socket says nothing but its end, which on_end hears of; a byte on it fails the connection. */
+void tcp_go_silent(struct xr_conn *conn, void (*on_end)(struct xr_conn *conn));
 
 /* Sends bytes that stand outside of conn->out, those of the handshake: how many, 0 when the socket is full, -errno. */
 ssize_t tcp_send_bytes(struct xr_conn *conn, const void *data, size_t len);

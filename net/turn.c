@@ -3,6 +3,7 @@
 #include "net/turn.h"
 #include "net/conn.h"
 #include "net/listener.h"
+#include "net/rdma_provider.h"
 #include "poll/reactor.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -170,6 +171,7 @@ net_lcore_leave(void)
 
 	source_del(reactor, &net->flush);
 	source_del(reactor, &net->deliver);
+	rdma_provider_leave();
 	rx_clear(&net->rx);
 	t_net = NULL;
 }

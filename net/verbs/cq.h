@@ -30,6 +30,18 @@ wr_id_make(uint32_t handle, enum wr_kind kind, uint16_t value)
 	return (uint64_t)handle << 32 | (uint64_t)kind << 24 | value;
 }
 
+static inline enum wr_kind
+wr_id_kind(uint64_t wr_id)
+{
+	return (enum wr_kind)(wr_id >> 24 & 0xff);
+}
+
+static inline uint16_t
+wr_id_value(uint64_t wr_id)
+{
+	return (uint16_t)wr_id;
+}
+
 /* The calling lcore's queues on the device; made when there are none. NULL with *why (static text): TCP then. */
 struct cq *cq_get(struct device *device, const char **why);
 

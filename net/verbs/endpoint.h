@@ -16,11 +16,16 @@ struct xr_conn;
 
 extern const struct link_ops g_rdma_link;
 
-/* Both with the connection as their arg; on its lcore. alloc makes conn->endpoint. */
+/*
+ * Both with the connection as their arg; on its lcore. alloc makes conn->endpoint; a bring_up that fails takes it back.
+ */
 extern const struct handshake_ops g_endpoint_handshake_ops;
 
-/* The handshake ended otherwise: gives back what alloc made. NULL is allowed. */
-void endpoint_discard(struct endpoint *endpoint);
+/* The handshake ended in ESTABLISHED: g_rdma_link is the connection's link from now on. 0. */
+int endpoint_attach(struct xr_conn *conn);
+
+/* Gives back what alloc made; at any time. */
+void endpoint_discard(struct xr_conn *conn);
 
 /* ---- called by the completion queues (cq.c) ---- */
 

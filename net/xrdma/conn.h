@@ -129,6 +129,22 @@ XR_API void xr_conn_close(struct xr_conn *conn);
  */
 XR_API void xr_conn_abort(struct xr_conn *conn, int reason);
 
+/** What RDMA alone has; counts are of messages. doc/flow.md explains the windows. */
+struct xr_conn_rdma {
+	const char *device; /**< NULL: the connection is not on RDMA */
+	uint8_t ib_port;
+	uint16_t gid_index;
+	uint32_t qp_num, peer_qp_num;
+	uint32_t peer_block_bytes;		 /**< the largest message that the peer takes */
+	uint16_t remote_window, remote_capacity; /**< sends that the peer can still take, and at most */
+	uint16_t own_window, own_capacity;	 /**< places known to be free in the own send queue, and at most */
+	uint16_t ack_slots;			 /**< pure ACKs that may leave now */
+	uint16_t unsignaled, unsolicited;	 /**< sends since the last one that asked for a completion, an event */
+	uint16_t peer_capacity;			 /**< messages that the peer may have unreported */
+	uint16_t unreported, held, starved;	 /**< of those: to be reported, held back among them, without a block */
+	size_t in_flight;			 /**< bytes that a completion is awaited for */
+};
+
 struct xr_conn_info {
 	size_t size;	       /**< sizeof(struct xr_conn_info), set by the caller */
 	const char *transport; /**< "tcp", "rdma"; "none" before it is settled */
@@ -140,6 +156,7 @@ struct xr_conn_info {
 	char local[64], peer[64]; /**< "ADDRESS:PORT" */
 	uint64_t bytes_in, bytes_out;
 	size_t input_waiting, output_queued; /**< bytes */
+	struct xr_conn_rdma rdma;
 };
 
 /** Fills as much of info as its size holds. */

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/verbs/recv.h"
+#include "core/log.h"
+#include "mem/iobuf.h"
+#include "mem/mem.h"
+#include "net/net.h"
+#include "net/verbs/endpoint_private.h"
+#include "net/verbs/figures.h"
+#include "net/verbs/flags.h"
+#include <arpa/inet.h>
+#include <errno.h>
+
+#define CHAIN_MAX	128u
+#define HUNGER_RETRY_US 1000u
+
+/* ---- life ---- */
+
+int
+recv_init(struct receiver *recv, enum block_type type, uint16_t slots, struct xr_block **blocks, uint16_t *idle)
+{
+	recv->blocks = blocks;
+	recv->idle = idle;
+	recv->type = (uint8_t)type;
+	recv->slots = (uint16_t)block_alloc_bulk(type, blocks, slots);
+	if (recv->slots < slots)
+		return -ENOMEM;
+	for (uint16_t slot = 0; slot < slots; slot++)
+		idle[slot] = slot;
+	recv->ready = slots;
+	return 0;
+}
+
+void
+recv_clear(struct receiver *recv)
+{
+	for (uint16_t slot = 0; slot < recv->slots; slot++)
+		if (recv->blocks[slot])
+			block_drop(recv->blocks[slot]);
+	xr_iobuf_clear(&recv->early);
+	spill_leave(recv->spill);
+}
+
+/* ---- posting ---- */
+
+/* One chain of the slots that were added last; how many there are in it, or a negative errno. */
+static int
+post_chain(struct endpoint *endpoint)
+{
+	struct receiver *recv = &endpoint->recv;
+	unsigned count = recv->ready < CHAIN_MAX ? recv->ready : CHAIN_MAX;
+	const uint16_t *slots = recv->idle + recv->ready - count;
+	struct ibv_recv_wr wrs[CHAIN_MAX], *bad;
+	struct ibv_sge sge[CHAIN_MAX];
+
+	for (unsigned i = 0; i < count; i++) {
+		char *payload = block_payload(recv->blocks[slots[i]]);
+
+		sge[i] = (struct ibv_sge){(uintptr_t)payload, (uint32_t)block_payload_bytes(recv->type), 0};
+		if (mem_lkey(endpoint_device(endpoint), payload, &sge[i].lkey))
+			return -ENODEV;
+		wrs[i] = (struct ibv_recv_wr){
+			.wr_id = wr_id_make(endpoint->handle, WR_RECV, slots[i]),
+			.next = i + 1 < count ? &wrs[i + 1] : NULL,
+			.sg_list = &sge[i],
+			.num_sge = 1,
+		};
+	}
+	figure_count(RDMA_RECV_POSTS, 1);
+	return ibv_post_recv(endpoint->qp.qp, wrs, &bad) ? -EIO : (int)count;
+}
+
+int
+recv_post(struct endpoint *endpoint)
+{
+	struct receiver *recv = &endpoint->recv;
+
+	while (recv->ready) {
+		int count = post_chain(endpoint);
+
+		if (count < 0)
+			return count;
+		recv->ready -= (uint16_t)count;
+		recv->posted += (uint16_t)count;
+	}
+	for (; recv->messages; recv->messages--)
+		credit_reposted(&recv->credit);
+	return 0;
+}
+
+static void
+make_ready(struct receiver *recv, uint16_t slot, bool message)
+{
+	recv->idle[recv->ready++] = slot;
+	recv->messages += message;
+}
+
+/* ---- slots without a block ---- */
+
+static int
+complain_of_hunger(struct endpoint *endpoint)
+{
+	uint64_t patience_us = (uint64_t)option_int(&g_conn_starved_ms) * 1000;
+
+	if (xr_now_us() - endpoint->recv.starved_us < patience_us)
+		return 0;
+	fault_note(endpoint, -ENOMEM, "no free block to receive into for conn_starved_ms");
+	return -ENOMEM;
+}
+
+/* Blocks may have come back. */
+static int
+feed(struct endpoint *endpoint)
+{
+	struct receiver *recv = &endpoint->recv;
+
+	while (recv->starved) {
+		uint16_t slot = recv->idle[recv->slots - recv->starved];
+		struct xr_block *block = block_alloc(recv->type);
+
+		if (!block)
+			return complain_of_hunger(endpoint);
+		recv->blocks[slot] = block;
+		recv->starved--;
+		make_ready(recv, slot, true);
+	}
+	xr_timer_cancel(&recv->hunger);
+	return 0;
+}
+
+static void
+hunger_again(struct xr_timer *timer)
+{
+	struct endpoint *endpoint = caa_container_of(timer, struct endpoint, recv.hunger);
+
+	if (endpoint->state != ENDPOINT_OPEN || feed(endpoint) || recv_batch_end(endpoint))
+		xr_timer_cancel(timer);
+	if (endpoint->fault.error)
+		endpoint_fail(endpoint);
+	else if (send_due(endpoint))
+		conn_flush_later(endpoint->conn);
+}
+
+static void
+starve(struct endpoint *endpoint, uint16_t slot)
+{
+	struct receiver *recv = &endpoint->recv;
+
+	recv->blocks[slot] = NULL;
+	recv->starved++;
+	recv->idle[recv->slots - recv->starved] = slot;
+	figure_count(RDMA_STARVED, 1);
+	if (xr_timer_armed(&recv->hunger))
+		return;
+	recv->starved_us = xr_now_us();
+	recv->hunger = (struct xr_timer)XR_TIMER_INIT(hunger_again);
+	xr_timer_arm(&recv->hunger, HUNGER_RETRY_US, HUNGER_RETRY_US);
+}
+
+/* ---- a message with payload ---- */
+
+static size_t
+input_limit(void)
+{
+	return (size_t)option_int(&g_conn_input_limit_kb) * 1024;
+}
+
+/* Where a message goes: TCP's bytes and RDMA's never meet, and the application hears of none before it is open. */
+static struct xr_iobuf *
+input_of(struct endpoint *endpoint)
+{
+	return endpoint->state == ENDPOINT_PREPARING ? &endpoint->recv.early : &endpoint->conn->in;
+}
+
+/* Short ones cost a copy less than a block; also rather short ones, once the input pins much for little. */
+static bool
+better_copied(const struct endpoint *endpoint, uint32_t len)
+{
+	const struct receiver *recv = &endpoint->recv;
+
+	return len < recv->copy_below ||
+	       (len < block_payload_bytes(recv->type) / 4 && endpoint->conn->in_pinned > recv->pin_limit);
+}
+
+/* The block itself becomes input; the slot goes on with another one, or without. */
+static int
+hand_over(struct endpoint *endpoint, uint16_t slot, uint32_t len, struct xr_block *fresh)
+{
+	struct receiver *recv = &endpoint->recv;
+	struct xr_block *block = recv->blocks[slot];
+
+	if (iobuf_append_block(input_of(endpoint), block, block_payload(block), len)) {
+		if (fresh)
+			block_drop(fresh);
+		return -ENOMEM;
+	}
+	endpoint->conn->in_pinned += block_bytes(recv->type);
+	if (fresh) {
+		recv->blocks[slot] = fresh;
+		make_ready(recv, slot, true);
+		figure_count(RDMA_ZERO_COPY, 1);
+	} else {
+		starve(endpoint, slot);
+	}
+	return 0;
+}
+
+/* The pool is empty: the slot shall keep its block if that can be. */
+static int
+do_without_block(struct endpoint *endpoint, uint16_t slot, uint32_t len)
+{
+	struct receiver *recv = &endpoint->recv;
+	const char *payload = block_payload(recv->blocks[slot]);
+
+	if (spill_append(&recv->spill, input_limit(), payload, len, input_of(endpoint)))
+		return hand_over(endpoint, slot, len, NULL);
+	endpoint->conn->in_pinned += len;
+	make_ready(recv, slot, true);
+	figure_count(RDMA_COPIED_SHORT_OF_BLOCKS, 1);
+	return 0;
+}
+
+static int
+take_message(struct endpoint *endpoint, uint16_t slot, uint32_t len)
+{
+	struct receiver *recv = &endpoint->recv;
+	struct xr_block *fresh;
+
+	if (endpoint->conn->state >= CONN_CLOSING) {
+		make_ready(recv, slot, true);
+		return 0;
+	}
+	if (endpoint->state != ENDPOINT_PREPARING)
+		recv->arrived += len;
+	if (better_copied(endpoint, len) &&
+	    xr_iobuf_append(input_of(endpoint), block_payload(recv->blocks[slot]), len) == 0) {
+		make_ready(recv, slot, true);
+		figure_count(RDMA_COPIED, 1);
+		return 0;
+	}
+	fresh = block_alloc(recv->type);
+	return fresh ? hand_over(endpoint, slot, len, fresh) : do_without_block(endpoint, slot, len);
+}
+
+/* ---- completions ---- */
+
+static int
+violation(struct endpoint *endpoint, const char *what)
+{
+	fault_note(endpoint, -EPROTO, what);
+	return -EPROTO;
+}
+
+int
+recv_completed(struct endpoint *endpoint, const struct ibv_wc *wc)
+{
+	struct receiver *recv = &endpoint->recv;
+	uint16_t slot = wr_id_value(wc->wr_id);
+	int ret;
+
+	if (wc->opcode != IBV_WC_RECV || !(wc->wc_flags & IBV_WC_WITH_IMM))
+		return violation(endpoint, "a message without an immediate");
+	if (window_credited(&endpoint->send.window, ntohl(wc->imm_data)))
+		return violation(endpoint, "more credits than messages were sent");
+	if (wc->byte_len == 0) {
+		make_ready(recv, slot, false);
+		return 0;
+	}
+	if (credit_received(&recv->credit, wc->byte_len))
+		return violation(endpoint, "more messages than the peer has credits for");
+	figure_count(RDMA_RECEIVES, 1);
+	if (endpoint->state == ENDPOINT_PREPARING)
+		figure_count(RDMA_EARLY, 1);
+	ret = take_message(endpoint, slot, wc->byte_len);
+	if (ret)
+		fault_note(endpoint, ret, "no memory for a message");
+	return ret;
+}
+
+int
+recv_batch_end(struct endpoint *endpoint)
+{
+	int ret = 0;
+
+	if (endpoint->recv.arrived)
+		conn_received(endpoint->conn, endpoint->recv.arrived);
+	endpoint->recv.arrived = 0;
+	if (endpoint->state != ENDPOINT_ENDING)
+		ret = recv_post(endpoint);
+	if (ret)
+		fault_note(endpoint, ret, "the device refuses a receive");
+	recv_review(endpoint);
+	return ret;
+}
+
+int
+recv_open(struct endpoint *endpoint)
+{
+	size_t early = xr_iobuf_size(&endpoint->recv.early);
+
+	endpoint->conn->bytes_in += early;
+	net_count(NET_BYTES_IN, early);
+	return xr_iobuf_move(&endpoint->conn->in, &endpoint->recv.early);
+}
+
+/* ---- what may be reported ---- */
+
+void
+recv_review(struct endpoint *endpoint)
+{
+	struct receiver *recv = &endpoint->recv;
+	struct credit *credit = &recv->credit;
+	uint64_t taken = credit->received - xr_iobuf_size(input_of(endpoint));
+
+	credit->holding = endpoint->conn->hold_input;
+	credit_taken(credit, taken - credit->taken);
+	recv->copy_below =
+		option_bool(&g_rdma_recv_zerocopy) ? (uint32_t)option_int(&g_rdma_zerocopy_min_size) : UINT32_MAX;
+	recv->pin_limit = input_limit() / 2;
+}
