@@ -96,26 +96,6 @@ fv_card_at(unsigned number)
 	return NULL;
 }
 
-struct fv_card *
-fv_gid_owner(const union ibv_gid *gid, uint8_t *port)
-{
-	struct fv_card *card;
-
-	cds_list_for_each_entry (card, &g_cards, node) {
-		for (uint8_t number = 1; number <= card->spec.port_count; number++) {
-			const struct fake_gid *gids = card->spec.ports[number - 1].gids;
-
-			for (unsigned i = 0; i < FAKE_GIDS; i++) {
-				if (memcmp(&gids[i].gid, gid, sizeof *gid) == 0) {
-					*port = number;
-					return card;
-				}
-			}
-		}
-	}
-	return NULL;
-}
-
 struct fv_context *
 fv_context(struct ibv_context *context)
 {

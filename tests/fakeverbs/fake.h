@@ -126,9 +126,6 @@ const struct fake_port *fv_port(const struct fv_card *card, uint32_t number);
 bool fv_gid_is_empty(const union ibv_gid *gid);
 int fv_query_port(struct ibv_context *context, uint8_t number, struct ibv_port_attr *attr, size_t size);
 
-/* The card and the port that have this GID; NULL: none. */
-struct fv_card *fv_gid_owner(const union ibv_gid *gid, uint8_t *port);
-
 /* ---- async.c ---- */
 
 /* In one context, and in all contexts of a card. */

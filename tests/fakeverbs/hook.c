@@ -3,6 +3,7 @@
 /* What a test wants to do in the middle of a verb. */
 
 #include "tests/fakeverbs/fake.h"
+#include <string.h>
 
 static struct fake_hooks g_hooks;
 static __thread bool t_in_hook;
@@ -11,14 +12,18 @@ void
 fake_hooks(const struct fake_hooks *hooks)
 {
 	FV_LOCKED();
-	g_hooks = hooks ? *hooks : (struct fake_hooks){0};
+	memset(&g_hooks, 0, sizeof g_hooks);
+	if (hooks)
+		g_hooks = *hooks;
 }
 
 static struct fake_hooks
 hooks_now(void)
 {
+	static const struct fake_hooks none;
+
 	FV_LOCKED();
-	return t_in_hook ? (struct fake_hooks){0} : g_hooks;
+	return t_in_hook ? none : g_hooks;
 }
 
 void
