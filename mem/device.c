@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mem/device.h"
-#include "core/log.h"
 #include "mem/mem.h"
 #include "mem/region.h"
 #include <errno.h>
-#include <string.h>
 
 static const struct mem_device_ops *g_devices[MEM_DEVICES]; /* under the region lock */
 
@@ -14,10 +12,8 @@ register_with(struct region *region, size_t bytes, unsigned device)
 	int status = g_devices[device]->register_range(device, region->addr, bytes, &region->handles[device],
 						       &region->lkeys[device]);
 
-	if (status != 0) {
-		log_error("memory: device %u can't register %zu MiB: %s", device, bytes >> 20, strerror(-status));
+	if (status != 0)
 		return status;
-	}
 	__atomic_store_n(&region->devices, region->devices | 1u << device, __ATOMIC_RELEASE);
 	return 0;
 }

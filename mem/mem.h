@@ -34,7 +34,7 @@ enum block_type mem_recv_block_type(void);
 #define MEM_DEVICES 16
 
 struct mem_device_ops {
-	/* 0 with *handle and *lkey set, or a negative errno. May block; any thread. */
+	/* 0 with *handle and *lkey set, or a negative errno after one log line. May block; any thread. */
 	int (*register_range)(unsigned device, void *addr, size_t len, void **handle, uint32_t *lkey);
 	void (*unregister_range)(unsigned device, void *handle);
 };
