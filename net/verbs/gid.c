@@ -55,11 +55,37 @@ wished(const struct gid_entry *entry, const struct gid_wish *wish)
 	       (wish->gid_index < 0 || wish->gid_index == entry->index);
 }
 
-/* A RoCE entry whose interface is not in this network namespace belongs to somebody else's container. */
-static bool
-usable(const struct gid_entry *entry)
+/* What keeps an entry from being chosen, the least first. */
+enum obstacle {
+	ADDRESS_ONLY, /* nothing but, maybe, that it is another address */
+	INDEX_TOO_HIGH,
+	FOREIGN_NAMESPACE, /* somebody else's container */
+	MTU_TOO_LOW,
+	PORT_DOWN,
+	NOT_WISHED,
+};
+
+static const char *const g_obstacles[] = {
+	[ADDRESS_ONLY] = "no RDMA device has the connection's local address",
+	[INDEX_TOO_HIGH] = "no RDMA path can name a GID index above 255",
+	[FOREIGN_NAMESPACE] = "the RDMA port's network interface is not in this network namespace",
+	[MTU_TOO_LOW] = "the RDMA port's MTU is below 1024 bytes",
+	[PORT_DOWN] = "the RDMA port is not active",
+	[NOT_WISHED] = "no GID fits the device, port and GID index that were asked for",
+};
+
+static enum obstacle
+obstacle_to(const struct gid_entry *entry, const struct gid_wish *wish)
 {
-	return entry->active && (entry->infiniband || entry->has_netdev);
+	if (!wished(entry, wish))
+		return NOT_WISHED;
+	if (!entry->active)
+		return PORT_DOWN;
+	if (entry->mtu < GID_MTU_MIN)
+		return MTU_TOO_LOW;
+	if (!entry->infiniband && !entry->has_netdev)
+		return FOREIGN_NAMESPACE;
+	return entry->index > GID_INDEX_MAX ? INDEX_TOO_HIGH : ADDRESS_ONLY;
 }
 
 /* Why an entry is chosen, the best last. */
@@ -100,22 +126,28 @@ better(const struct gid_entry *entry, enum rank rank, const struct gid_entry *be
 	return taste(entry) > taste(best);
 }
 
-static const char *
-why_none(const struct gid_entry *entries, size_t count, const struct gid_wish *wish)
+/* Among the entries with this GID; NULL: any. */
+static enum obstacle
+least_obstacle(const struct gid_entry *entries, size_t count, const union ibv_gid *gid, const struct gid_wish *wish)
 {
-	bool any_wished = false, any_active = false;
+	enum obstacle least = NOT_WISHED;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!wished(&entries[i], wish))
-			continue;
-		any_wished = true;
-		any_active |= entries[i].active;
+		enum obstacle obstacle = obstacle_to(&entries[i], wish);
+
+		if (obstacle < least && (!gid || memcmp(gid->raw, entries[i].gid.raw, sizeof gid->raw) == 0))
+			least = obstacle;
 	}
-	if (!any_wished)
-		return "no GID fits the device, port and GID index that were asked for";
-	if (!any_active)
-		return "no RDMA port is active";
-	return "no RDMA device has the connection's local address";
+	return least;
+}
+
+/* The entry that has the address says why it wasn't chosen, or the one that was nearest to being chosen. */
+static const char *
+why_none(const struct gid_entry *entries, size_t count, const union ibv_gid *local, const struct gid_wish *wish)
+{
+	enum obstacle obstacle = least_obstacle(entries, count, local, wish);
+
+	return g_obstacles[obstacle == NOT_WISHED ? least_obstacle(entries, count, NULL, wish) : obstacle];
 }
 
 const struct gid_entry *
@@ -134,7 +166,7 @@ gid_choose(const struct gid_entry *entries, size_t count, const struct sockaddr 
 		const struct gid_entry *entry = &entries[i];
 		enum rank rank;
 
-		if (!wished(entry, wish) || !usable(entry))
+		if (obstacle_to(entry, wish) != ADDRESS_ONLY)
 			continue;
 		rank = rank_of(entry, &address, wish);
 		if (better(entry, rank, best, best_rank)) {
@@ -143,6 +175,6 @@ gid_choose(const struct gid_entry *entries, size_t count, const struct sockaddr 
 		}
 	}
 	if (!best)
-		*why = why_none(entries, count, wish);
+		*why = why_none(entries, count, &address, wish);
 	return best;
 }

@@ -18,12 +18,15 @@ struct gid_entry {
 	uint16_t index;
 	uint32_t type; /* enum ibv_gid_type_sysfs / ibv_gid_type: IB, RoCE v1, RoCE v2 */
 	union ibv_gid gid;
-	bool has_netdev; /* its network interface is in this network namespace */
+	bool has_netdev; /* its network interface may be in this network namespace */
 	bool active;	 /* the port is */
 	bool infiniband; /* link layer */
 	uint16_t lid;
 	enum ibv_mtu mtu; /* active */
 };
+
+#define GID_INDEX_MAX UINT8_MAX	   /* a path names no higher one */
+#define GID_MTU_MIN   IBV_MTU_1024 /* what brpc's paths have */
 
 /* What flags and the port's own values ask for. */
 struct gid_wish {
@@ -35,14 +38,15 @@ struct gid_wish {
 /*
  * The best entry, NULL with *why (static text) when there is none: an entry whose GID is the address (IPv4 mapped),
  * RoCE v2 before v1, entries without a network interface here skipped; else an InfiniBand port, or the device that was
- * asked for by name; a RoCE port that does not match only for a loopback address; inactive ports never.
+ * asked for by name; a RoCE port that does not match only for a loopback address. Never a port that is not active or
+ * has an MTU below GID_MTU_MIN, nor an index above GID_INDEX_MAX.
  */
 const struct gid_entry *gid_choose(const struct gid_entry *entries, size_t count, const struct sockaddr *local,
 				   const struct gid_wish *wish, const char **why);
 
 /*
- * The table of all usable devices, read anew: at start and after a GID, LID or port event. Main lcore. -ENOMEM: the old
- * one stays.
+ * The table of all usable devices, read anew: at start and after a GID, LID or port event. Main lcore; asks the kernel.
+ * -ENOMEM: the old one stays.
  */
 int gid_table_refresh(void);
 void gid_table_fini(void);

@@ -2,7 +2,7 @@
 
 #include "net/verbs/device.h"
 #include "net/verbs/gid.h"
-#include <errno.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -18,70 +18,92 @@ struct table {
 	size_t count;
 };
 
-static struct gid_entry *
-make_room(struct table *table, size_t more)
-{
-	struct gid_entry *entries = realloc(table->entries, (table->count + more) * sizeof *entries);
+/* ---- one port ---- */
 
-	if (entries)
-		table->entries = entries;
-	return entries;
+/* Its number counts from 1. One that can't be asked is down. */
+static struct ibv_port_attr
+ask_port(const struct device *device, unsigned number)
+{
+	struct ibv_port_attr port;
+
+	if (ibv_query_port(device->context, (uint8_t)number, &port) == 0)
+		return port;
+	return (struct ibv_port_attr){.state = IBV_PORT_NOP};
+}
+
+/* The index is that of the interface's own network namespace: one that is unknown here is certainly elsewhere. */
+static bool
+netdev_is_here(uint32_t ifindex)
+{
+	char name[IF_NAMESIZE];
+
+	return ifindex != 0 && if_indextoname(ifindex, name) != NULL;
 }
 
 static struct gid_entry
-entry_of(const struct device *device, const struct ibv_gid_entry *gid)
+entry_of(const struct device *device, const struct ibv_port_attr *port, const struct ibv_gid_entry *gid)
 {
-	struct ibv_port_attr port = {.state = IBV_PORT_NOP};
-	bool known = ibv_query_port(device->context, (uint8_t)gid->port_num, &port) == 0;
-
 	return (struct gid_entry){
 		.device = device->number,
 		.ib_port = (uint8_t)gid->port_num,
 		.index = (uint16_t)gid->gid_index,
 		.type = gid->gid_type,
 		.gid = gid->gid,
-		.has_netdev = gid->ndev_ifindex != 0,
-		.active = known && port.state == IBV_PORT_ACTIVE,
-		.infiniband = known && port.link_layer == IBV_LINK_LAYER_INFINIBAND,
-		.lid = port.lid,
-		.mtu = port.active_mtu,
+		.has_netdev = netdev_is_here(gid->ndev_ifindex),
+		.active = port->state == IBV_PORT_ACTIVE,
+		.infiniband = port->link_layer == IBV_LINK_LAYER_INFINIBAND,
+		.lid = port->lid,
+		.mtu = port->active_mtu,
 	};
 }
 
-static size_t
-gids_of(const struct device *device)
+/* ---- one device ---- */
+
+static int
+add_gids(const struct device *device, const struct ibv_port_attr *ports, const struct ibv_gid_entry *gids, size_t count,
+	 struct table *table)
 {
-	size_t count = 0;
+	struct gid_entry *entries = realloc(table->entries, (table->count + count) * sizeof *entries);
 
-	for (unsigned ib_port = 1; ib_port <= device->attr.phys_port_cnt; ib_port++) {
-		struct ibv_port_attr port;
-
-		if (ibv_query_port(device->context, (uint8_t)ib_port, &port) == 0)
-			count += (size_t)port.gid_tbl_len;
-	}
-	return count;
+	if (!entries)
+		return -ENOMEM;
+	table->entries = entries;
+	for (size_t i = 0; i < count; i++)
+		entries[table->count++] = entry_of(device, &ports[gids[i].port_num - 1], &gids[i]);
+	return 0;
 }
 
 /* A device that can't tell its GIDs has none. */
 static int
-read_device(const struct device *device, struct table *table)
+read_gids(const struct device *device, const struct ibv_port_attr *ports, size_t room, struct table *table)
 {
-	size_t room = gids_of(device);
-	struct ibv_gid_entry *gids = calloc(room ? room : 1, sizeof *gids);
+	struct ibv_gid_entry *gids = calloc(room, sizeof *gids);
 	ssize_t count;
+	int ret;
 
 	if (!gids)
 		return -ENOMEM;
 	count = ibv_query_gid_table(device->context, gids, room, 0);
-	if (count > 0 && !make_room(table, (size_t)count)) {
-		free(gids);
-		return -ENOMEM;
-	}
-	for (ssize_t i = 0; i < count; i++)
-		table->entries[table->count++] = entry_of(device, &gids[i]);
+	ret = count > 0 ? add_gids(device, ports, gids, (size_t)count, table) : 0;
 	free(gids);
-	return 0;
+	return ret;
 }
+
+static int
+read_device(const struct device *device, struct table *table)
+{
+	struct ibv_port_attr ports[UINT8_MAX];
+	unsigned port_count = device->attr.phys_port_cnt;
+	size_t room = 0;
+
+	for (unsigned i = 0; i < port_count; i++) {
+		ports[i] = ask_port(device, i + 1);
+		room += (size_t)ports[i].gid_tbl_len;
+	}
+	return room ? read_gids(device, ports, room, table) : 0;
+}
+
+/* ---- the table ---- */
 
 static void
 replace(struct table table)
@@ -130,5 +152,12 @@ gid_find(const struct sockaddr *local, const struct gid_wish *wish, struct gid_e
 	if (entry)
 		*found = *entry;
 	pthread_mutex_unlock(&g_table.lock);
-	return entry ? 0 : -ENODEV;
+	if (!entry)
+		return -ENODEV;
+	/* It may have failed a moment ago. */
+	if (!device_usable(device_at(found->device))) {
+		*why = "the RDMA device has failed";
+		return -ENODEV;
+	}
+	return 0;
 }

@@ -18,6 +18,7 @@ entry(unsigned device, uint16_t index, const char *gid)
 		.type = IBV_GID_TYPE_ROCE_V2,
 		.has_netdev = true,
 		.active = true,
+		.mtu = IBV_MTU_1024,
 	};
 
 	ASSERT_FATAL(inet_pton(AF_INET6, gid, made.gid.raw) == 1);
@@ -95,6 +96,38 @@ test_foreign_namespace_skipped(void)
 
 	entries[0].has_netdev = false;
 	ASSERT_EQ(choose(entries, 1, "10.0.0.1:1", &g_any, &why), -1);
+	ASSERT_STR(why, "the RDMA port's network interface is not in this network namespace");
+}
+
+/* brpc's paths have an MTU of 1024, and a path has 8 bits for the index of its GID. */
+static void
+test_what_no_path_can_have(void)
+{
+	struct gid_entry entries[] = {entry(0, 255, "::ffff:10.0.0.1"), entry(0, 256, "::ffff:10.0.0.2")};
+	const struct gid_wish wish = {.device = 0, .ib_port = 0, .gid_index = 256};
+	const char *why = NULL;
+
+	ASSERT_EQ(choose(entries, 2, "10.0.0.1:1", &g_any, &why), 0);
+	ASSERT_EQ(choose(entries, 2, "10.0.0.2:1", &g_any, &why), -1);
+	ASSERT_STR(why, "no RDMA path can name a GID index above 255");
+	ASSERT_EQ(choose(entries, 2, "10.0.0.1:1", &wish, &why), -1);
+	ASSERT_STR(why, "no RDMA path can name a GID index above 255");
+	entries[0].mtu = IBV_MTU_512;
+	ASSERT_EQ(choose(entries, 2, "10.0.0.1:1", &g_any, &why), -1);
+	ASSERT_STR(why, "the RDMA port's MTU is below 1024 bytes");
+}
+
+/* A port that is up does not hide why the one with the address can't be used. */
+static void
+test_reason_is_of_the_address(void)
+{
+	struct gid_entry entries[] = {entry(0, 0, "::ffff:10.0.0.1"), entry(1, 0, "::ffff:10.0.0.2")};
+	const char *why = NULL;
+
+	entries[0].active = false;
+	ASSERT_EQ(choose(entries, 2, "10.0.0.1:1", &g_any, &why), -1);
+	ASSERT_STR(why, "the RDMA port is not active");
+	ASSERT_EQ(choose(entries, 2, "10.0.0.3:1", &g_any, &why), -1);
 	ASSERT_STR(why, "no RDMA device has the connection's local address");
 }
 
@@ -107,7 +140,7 @@ test_inactive_never(void)
 
 	entries[0].active = false;
 	ASSERT_EQ(choose(entries, 1, "10.0.0.1:1", &g_any, &why), -1);
-	ASSERT_STR(why, "no RDMA port is active");
+	ASSERT_STR(why, "the RDMA port is not active");
 	ASSERT_EQ(choose(entries, 1, "10.0.0.1:1", &wish, &why), -1);
 }
 
@@ -181,6 +214,8 @@ UNIT_SUITE("gid", {"the IPv4 address finds its entry", test_by_ipv4_address},
 	   {"RoCE v2 comes before v1", test_roce_v2_first},
 	   {"entries of other network namespaces are skipped", test_foreign_namespace_skipped},
 	   {"an inactive port is never chosen", test_inactive_never},
+	   {"nor what no path can have", test_what_no_path_can_have},
+	   {"the reason is that of the entry with the address", test_reason_is_of_the_address},
 	   {"an InfiniBand port serves any address", test_infiniband_without_match},
 	   {"a RoCE port stands in only when asked for or on loopback", test_standing_in},
 	   {"the port that was asked for", test_wished_port}, {"an empty table gives a reason", test_nothing_there},
