@@ -5,14 +5,14 @@
 #include "core/log.h"
 #include "net/verbs/cq.h"
 #include "poll/reactor.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 
 /* ---- to the lcores ---- */
 
-#define EVERY_ENDPOINT UINT32_MAX
+#define EVERY_ENDPOINT UINT32_MAX /* no handle is that (handle.h) */
 
 /* An event on its way to an lcore that may have endpoints which it concerns. */
 struct notice {
@@ -56,33 +56,38 @@ notify_all(struct device *device, enum ibv_event_type type)
 		notify(device, i, EVERY_ENDPOINT, type);
 }
 
-/* ---- from the device ---- */
+/* ---- what they mean ---- */
 
 static void
-device_failed(struct device *device, enum ibv_event_type type)
+refresh_gids(const struct device *device)
 {
-	__atomic_store_n(&device->failed, true, __ATOMIC_RELAXED);
-	log_error("RDMA device %s has failed: its connections end, new ones use what else there is", device->name);
-	gid_table_refresh();
-	notify_all(device, type);
-}
-
-/* The table says from now on what is true; connections that a port carries find out by themselves if it stays down. */
-static void
-ports_changed(struct device *device, const struct ibv_async_event *event)
-{
-	log_notice("RDMA device %s port %d: %s", device->name, event->element.port_num,
-		   ibv_event_type_str(event->event_type));
 	if (gid_table_refresh())
 		log_error("RDMA device %s: its GIDs could not be read anew: no memory", device->name);
 }
 
-/* What must be known of the event after it is acknowledged, when its queue may be gone. */
+static void
+device_failed(struct device *device, const char *why)
+{
+	if (!device_usable(device))
+		return;
+	__atomic_store_n(&device->failed, true, __ATOMIC_RELAXED);
+	log_error("RDMA device %s has failed (%s): its connections end, new ones use what else there is", device->name,
+		  why);
+	refresh_gids(device);
+	notify_all(device, IBV_EVENT_DEVICE_FATAL);
+}
+
+/* Which queue it concerns, by what async_..._context() has put into it. */
 struct target {
-	bool endpoint, cq;
+	enum {
+		TARGET_NONE,
+		TARGET_QP,
+		TARGET_CQ,
+	} kind;
 	uintptr_t context;
 };
 
+/* Before the event is acknowledged: its queue may go right after. */
 static struct target
 target_of(const struct ibv_async_event *event)
 {
@@ -91,56 +96,88 @@ target_of(const struct ibv_async_event *event)
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
 	case IBV_EVENT_PATH_MIG_ERR:
-		return (struct target){.endpoint = true, .context = (uintptr_t)event->element.qp->qp_context};
+		return (struct target){TARGET_QP, (uintptr_t)event->element.qp->qp_context};
 	case IBV_EVENT_CQ_ERR:
-		return (struct target){.cq = true, .context = (uintptr_t)event->element.cq->cq_context};
+		return (struct target){TARGET_CQ, (uintptr_t)event->element.cq->cq_context};
 	default:
-		return (struct target){.context = 0};
+		return (struct target){TARGET_NONE, 0};
 	}
 }
 
 static void
-handle(struct device *device, const struct ibv_async_event *event, struct target target)
+queue_failed(struct device *device, enum ibv_event_type type, struct target target)
 {
-	if (target.endpoint) {
-		notify(device, (unsigned)(target.context >> 32), (uint32_t)target.context, event->event_type);
-		return;
-	}
-	if (target.cq) {
-		log_error("RDMA device %s: a completion queue of lcore index %u has failed", device->name,
-			  (unsigned)target.context);
-		notify(device, (unsigned)target.context, EVERY_ENDPOINT, event->event_type);
-		return;
-	}
-	switch (event->event_type) {
+	bool qp = target.kind == TARGET_QP;
+	unsigned lcore_index = (unsigned)(qp ? target.context >> 32 : target.context);
+
+	/* An endpoint says more of it than is known here. */
+	log_at(qp ? XR_LOG_DEBUG : XR_LOG_ERROR, "RDMA device %s: %s on lcore %u", device->name,
+	       ibv_event_type_str(type), lcore_at(lcore_index)->id);
+	notify(device, lcore_index, qp ? (uint32_t)target.context : EVERY_ENDPOINT, type);
+}
+
+/* True when the table of GIDs is out of date. Connections that a port carries find out by themselves if it stays down.
+ */
+static bool
+device_changed(struct device *device, const struct ibv_async_event *event)
+{
+	enum ibv_event_type type = event->event_type;
+
+	switch (type) {
 	case IBV_EVENT_DEVICE_FATAL:
-		device_failed(device, event->event_type);
-		break;
+		device_failed(device, ibv_event_type_str(type));
+		return false;
 	case IBV_EVENT_PORT_ACTIVE:
 	case IBV_EVENT_PORT_ERR:
+		log_notice("RDMA device %s port %d: %s", device->name, event->element.port_num,
+			   ibv_event_type_str(type));
+		return true;
 	case IBV_EVENT_LID_CHANGE:
 	case IBV_EVENT_GID_CHANGE:
 	case IBV_EVENT_CLIENT_REREGISTER:
 	case IBV_EVENT_PKEY_CHANGE:
-		ports_changed(device, event);
-		break;
+		log_info("RDMA device %s port %d: %s", device->name, event->element.port_num, ibv_event_type_str(type));
+		return true;
 	default:
-		log_debug("RDMA device %s: %s", device->name, ibv_event_type_str(event->event_type));
+		log_debug("RDMA device %s: %s", device->name, ibv_event_type_str(type));
+		return false;
 	}
+}
+
+/* ---- from the device ---- */
+
+/* One event taken and acknowledged. False: there is none, and errno says why. */
+static bool
+take_event(struct device *device, bool *gids_changed)
+{
+	struct ibv_async_event event;
+	struct target target;
+
+	if (ibv_get_async_event(device->context, &event))
+		return false;
+	target = target_of(&event);
+	ibv_ack_async_event(&event);
+	if (target.kind != TARGET_NONE)
+		queue_failed(device, event.event_type, target);
+	else
+		*gids_changed |= device_changed(device, &event);
+	return true;
 }
 
 static void
 events_ready(struct xr_fd *fd, uint32_t revents)
 {
 	struct device *device = caa_container_of(fd, struct device, events);
-	struct ibv_async_event event;
+	bool gids_changed = false;
 
-	(void)revents;
-	while (ibv_get_async_event(device->context, &event) == 0) {
-		struct target target = target_of(&event);
-
-		ibv_ack_async_event(&event);
-		handle(device, &event, target);
+	while (take_event(device, &gids_changed))
+		;
+	/* A device that was pulled out has no more events to read but stays ready for ever. */
+	if (errno != EAGAIN || (revents & EPOLLERR)) {
+		async_unwatch(device);
+		device_failed(device, "it is gone");
+	} else if (gids_changed) {
+		refresh_gids(device);
 	}
 }
 
