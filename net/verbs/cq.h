@@ -42,12 +42,16 @@ wr_id_value(uint64_t wr_id)
 	return (uint16_t)wr_id;
 }
 
-/* The calling lcore's queues on the device; made when there are none. NULL with *why (static text): TCP then. */
+/*
+ * The calling lcore's queues on the device; made when there are none, and made anew when they have failed and nobody
+ * uses them any more. Not from inside a poll. NULL with *why (static text): TCP then.
+ */
 struct cq *cq_get(struct device *device, const char **why);
 
 /*
  * Admits an endpoint with queues of these depths: room for all of its completions, and a handle for wr_id. The queues
- * grow if need be. -ENOSPC with *why giving the figures (valid until the next call on this thread); -ENOMEM.
+ * grow if need be. -ENOSPC with *why giving the figures (valid until the thread's next why_text()); -ENOMEM. Room is
+ * not for others before what its last user may have left in it was polled.
  */
 int cq_admit(struct cq *cq, struct endpoint *endpoint, unsigned send_depth, unsigned recv_depth, uint32_t *handle,
 	     const char **why);
@@ -60,11 +64,16 @@ struct ibv_cq *cq_recv(const struct cq *cq);
 struct device *cq_device(const struct cq *cq);
 unsigned cq_lcore_index(const struct cq *cq);
 
-/* Polls the receive queue until it is empty: what arrived before the peer's end. On its lcore, not from inside its
- * poll. */
+/*
+ * Polls what is in the receive queue now: what arrived before the peer's end. On its lcore, not from inside its poll.
+ * Endpoints that fail meanwhile may be gone afterwards.
+ */
 void cq_drain(struct cq *cq);
 
-/* An asynchronous event of the device's concerns one endpoint, or every one, of the calling lcore. */
+/*
+ * An asynchronous event of the device's concerns one endpoint, or every one, of the calling lcore. A device or a queue
+ * that has failed gives no completions any more.
+ */
 void cq_event_of(struct device *device, uint32_t handle, enum ibv_event_type type);
 void cq_event(struct device *device, enum ibv_event_type type);
 

@@ -2,6 +2,7 @@
 
 #include "net/verbs/handle.h"
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #define ROOM_AT_FIRST 64u
@@ -20,26 +21,47 @@ handles_fini(struct handles *handles)
 	handles_init(handles);
 }
 
+/* One after the other: each takes its place in its list, whether its neighbours there have moved already or not. */
+static void
+move_entries(struct handle_entry *to, struct handle_entry *from, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		bool touched = !cds_list_empty(&from[i].touched);
+
+		to[i] = from[i];
+		CDS_INIT_LIST_HEAD(&to[i].touched);
+		if (touched)
+			cds_list_replace(&from[i].touched, &to[i].touched);
+	}
+}
+
+static void
+make_free(struct handles *handles, uint32_t index)
+{
+	handles->entries[index] = (struct handle_entry){.next_free = handles->first_free};
+	CDS_INIT_LIST_HEAD(&handles->entries[index].touched);
+	handles->first_free = index;
+}
+
 static int
 grow(struct handles *handles)
 {
-	uint32_t room = handles->room ? handles->room * 2 : ROOM_AT_FIRST;
+	uint32_t old_room = handles->room, room = old_room ? old_room * 2 : ROOM_AT_FIRST;
 	struct handle_entry *entries;
 
-	if (room > HANDLES_MAX)
+	if (old_room == HANDLES_MAX)
 		return -ENOMEM;
-	entries = realloc(handles->entries, room * sizeof *entries);
+	if (room > HANDLES_MAX)
+		room = HANDLES_MAX;
+	entries = malloc(room * sizeof *entries);
 	if (!entries)
 		return -ENOMEM;
+	move_entries(entries, handles->entries, old_room);
+	free(handles->entries);
 	handles->entries = entries;
-	for (uint32_t i = 0; i < handles->room; i++)
-		CDS_INIT_LIST_HEAD(&entries[i].touched);
-	for (uint32_t i = room; i-- > handles->room;) {
-		entries[i] = (struct handle_entry){.next_free = handles->first_free};
-		CDS_INIT_LIST_HEAD(&entries[i].touched);
-		handles->first_free = i;
-	}
 	handles->room = room;
+	for (uint32_t i = room; i-- > old_room;)
+		make_free(handles, i);
 	return 0;
 }
 

@@ -20,17 +20,17 @@ struct handle_entry {
 };
 
 struct handles {
-	struct handle_entry *entries; /* moves when it grows; not while anything is touched */
+	struct handle_entry *entries; /* moves when it grows */
 	uint32_t room;
 	uint32_t first_free;
 };
 
-#define HANDLES_MAX 65535u
+#define HANDLES_MAX 65535u /* so UINT32_MAX is no handle */
 
 void handles_init(struct handles *handles);
 void handles_fini(struct handles *handles);
 
-/* -ENOMEM, also at HANDLES_MAX. Not from inside a poll. */
+/* -ENOMEM, also at HANDLES_MAX. Pointers to entries are no longer valid; those in a list of touched ones stay in it. */
 int handles_add(struct handles *handles, struct endpoint *endpoint, uint32_t *handle);
 void handles_remove(struct handles *handles, uint32_t handle);
 

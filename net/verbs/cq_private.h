@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NET_VERBS_CQ_PRIVATE_H
+#define NET_VERBS_CQ_PRIVATE_H
+
+/* The completion queues as their two files see them: cq.c makes them and gives room in them, cq_source.c polls them. */
+
+#include "core/counter.h"
+#include "net/verbs/cq.h"
+#include "net/verbs/handle.h"
+#include <xrdma/reactor.h>
+
+/* One of the two queues. */
+struct queue_side {
+	struct ibv_cq *cq;
+	unsigned entries; /* room */
+	unsigned used;	  /* completions that admitted endpoints can cause */
+	unsigned leaving; /* that dismissed ones may have left behind: until the queue was seen empty */
+	unsigned unacked; /* events read, not acknowledged */
+	int solicited_only;
+};
+
+struct cq {
+	struct source source;
+	struct device *device;
+	unsigned lcore_index;
+	unsigned members; /* endpoints admitted */
+	bool failed;	  /* gives no completions any more */
+	struct queue_side recv, send;
+	struct handles endpoints;
+	struct cds_list_head touched; /* struct handle_entry: had a completion in this poll */
+	struct ibv_comp_channel *channel;
+	struct xr_fd events;
+};
+
+enum cq_counter {
+	CQ_POLLS,
+	CQ_COMPLETIONS,
+	CQ_EVENTS,
+	CQ_STALE,
+	CQ_GROWN,
+	CQ_COUNTERS,
+};
+
+extern struct counter g_cq_counters[CQ_COUNTERS];
+
+static inline void
+cq_count(enum cq_counter counter, uint64_t n)
+{
+	counter_add(&g_cq_counters[counter], n);
+}
+
+/* Whoever waits for a completion would wait for ever: tells every endpoint. what: for the log. */
+void cq_fail(struct cq *cq, const char *what);
+
+/* ---- cq_source.c ---- */
+
+extern const struct source_ops g_cq_source_ops;
+
+/* Of the channel. */
+void cq_events_ready(struct xr_fd *fd, uint32_t revents);
+
+/* Reads what events there are, and acknowledges every one. */
+void cq_settle_events(struct cq *cq);
+
+#endif
