@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "net/verbs/qp.h"
+#include "core/log.h"
 #include "net/verbs/async.h"
 #include "net/verbs/flags.h"
 #include <errno.h>
@@ -17,18 +18,26 @@
 /* ---- RESET ---- */
 
 /* Room for a quarter more than is in the window, as the unsignaled requests stay in the queue until a signaled one. */
-static uint32_t
-depth_for(uint16_t sq_size, uint32_t device_limit)
+static uint16_t
+depth_for(uint16_t sq_size, uint16_t limit)
 {
 	uint32_t depth = sq_size + sq_size / 4u;
 
-	return depth < device_limit ? depth : device_limit;
+	return (uint16_t)(depth < limit ? depth : limit);
+}
+
+static uint16_t
+queue_limit(const struct device *device)
+{
+	int limit = device->attr.max_qp_wr;
+
+	return (uint16_t)(limit < UINT16_MAX ? limit : UINT16_MAX);
 }
 
 static int
 try_create(struct cq *cq, void *context, struct qp *qp, uint32_t inline_bytes)
 {
-	const struct device *device = cq_device(cq);
+	const struct device *device = qp->device;
 	struct ibv_qp_init_attr attr = {
 		.qp_context = context,
 		.send_cq = cq_send(cq),
@@ -36,7 +45,7 @@ try_create(struct cq *cq, void *context, struct qp *qp, uint32_t inline_bytes)
 		.qp_type = IBV_QPT_RC,
 		.cap =
 			{
-				.max_send_wr = depth_for(qp->sq_size, (uint32_t)device->attr.max_qp_wr),
+				.max_send_wr = depth_for(qp->sq_size, queue_limit(device)),
 				.max_recv_wr = qp->rq_size,
 				.max_send_sge = device->max_sge,
 				.max_recv_sge = 1,
@@ -45,46 +54,65 @@ try_create(struct cq *cq, void *context, struct qp *qp, uint32_t inline_bytes)
 	};
 	uint16_t depth = (uint16_t)attr.cap.max_send_wr;
 
-	if (depth < qp->sq_size)
-		return -EINVAL;
 	qp->qp = ibv_create_qp(device->pd, &attr);
 	if (!qp->qp)
-		return -errno;
-	/* The device may give more than asked for; more than asked for is not counted on. */
+		return verbs_error();
+	/* The device may give more than asked for; that is not counted on. */
 	qp->depth = depth;
 	qp->max_sge = device->max_sge;
-	qp->inline_bytes = attr.cap.max_inline_data < inline_bytes ? attr.cap.max_inline_data : inline_bytes;
+	qp->inline_bytes = inline_bytes;
 	return 0;
 }
 
-/* Too much for this device, as opposed to no more resources: only then is it worth asking for less. */
+/* Too much for this device, as opposed to a device that does not work: only then is it worth asking for less. */
 static bool
 asked_too_much(int error)
 {
-	return error == -EINVAL || error == -ENOMEM;
+	return error == -EINVAL || error == -ENOMEM || error == -ENOSPC;
+}
+
+/* The deepest queue that the device agrees to; of one depth with inline data before without. */
+static int
+create_lower(struct cq *cq, void *context, struct qp *qp, uint32_t inline_bytes)
+{
+	int ret;
+
+	for (;;) {
+		ret = try_create(cq, context, qp, inline_bytes);
+		if (asked_too_much(ret) && inline_bytes)
+			ret = try_create(cq, context, qp, 0);
+		if (!asked_too_much(ret) || qp->sq_size / 2 < RDMA_QUEUE_MIN)
+			return ret;
+		qp->sq_size /= 2;
+	}
+}
+
+static uint16_t
+at_most(uint16_t size, uint16_t limit)
+{
+	return size < limit ? size : limit;
 }
 
 int
 qp_create(struct cq *cq, const struct qp_want *want, uint32_t handle, struct qp *qp, const char **why)
 {
+	static struct log_limit limit;
+	const struct device *device = cq_device(cq);
 	void *context = async_qp_context(cq_lcore_index(cq), handle);
-	uint32_t inline_bytes = want->inline_bytes;
 	int ret;
 
-	*qp = (struct qp){.sq_size = want->sq_size, .rq_size = want->rq_size};
-	for (;;) {
-		ret = try_create(cq, context, qp, inline_bytes);
-		if (ret == 0 || !asked_too_much(ret))
-			break;
-		if (inline_bytes)
-			inline_bytes = 0;
-		else if (qp->sq_size / 2 >= RDMA_QUEUE_MIN)
-			qp->sq_size /= 2;
-		else
-			break;
-	}
-	if (ret)
+	*qp = (struct qp){
+		.device = device,
+		.sq_size = at_most(want->sq_size, queue_limit(device)),
+		.rq_size = at_most(want->rq_size, queue_limit(device)),
+	};
+	ret = create_lower(cq, context, qp, want->inline_bytes);
+	if (ret) {
+		log_limited(&limit, XR_LOG_WARNING,
+			    "RDMA device %s gives no queue pair of %u sends and %u receives: %s", device->name,
+			    qp->sq_size, qp->rq_size, strerror(-ret));
 		*why = "the device gives no queue pair";
+	}
 	return ret;
 }
 
@@ -154,7 +182,7 @@ qp_connect(struct qp *qp, const struct gid_entry *local, const struct hello *pee
 	int ret = ready_to_receive(qp, local, peer);
 
 	if (ret) {
-		*why = "the queue pair did not go to RTR: the peer's GID can't be reached";
+		*why = "the queue pair did not go to RTR; is the peer's GID in the same network?";
 		return ret;
 	}
 	ret = ready_to_send(qp);
@@ -173,12 +201,15 @@ qp_fail(struct qp *qp)
 	return -ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
 }
 
+/* What a device that was pulled out refuses to destroy is gone with it. */
 int
 qp_destroy(struct qp *qp)
 {
-	int ret = qp->qp ? -ibv_destroy_qp(qp->qp) : 0;
+	int error = qp->qp ? ibv_destroy_qp(qp->qp) : 0;
 
-	if (ret == 0)
+	if (error == EIO && !device_usable(qp->device))
+		error = 0;
+	if (error == 0)
 		qp->qp = NULL;
-	return ret;
+	return -error;
 }

@@ -17,6 +17,7 @@ struct qp_want {
 
 struct qp {
 	struct ibv_qp *qp;
+	const struct device *device;
 	uint16_t sq_size, rq_size; /* to be advertised */
 	uint16_t depth;		   /* of the send queue: sq_size * 5 / 4, capped by the device */
 	uint32_t max_sge;
@@ -24,8 +25,8 @@ struct qp {
 };
 
 /*
- * RESET. handle is the endpoint's (cq_admit()). Where the device refuses the depth asked for, sq_size is lowered until
- * it agrees. A negative errno with *why (static text).
+ * RESET. handle is the endpoint's (cq_admit()). Where the device refuses what is asked for, inline_bytes and sq_size
+ * are lowered until it agrees; both sizes are within what it allows. A negative errno with *why (static text).
  */
 int qp_create(struct cq *cq, const struct qp_want *want, uint32_t handle, struct qp *qp, const char **why);
 
