@@ -104,10 +104,10 @@ static const struct {
 	{"lcores", lcore_init, lcore_fini},
 	{"counters", counters_init, counter_fini},
 	{"reactors", reactors_init, reactors_fini},
+	{"ports", ports_init, nothing},
 	{"memory", mem_init, mem_fini},
 	{"RDMA", rdma_provider_init, rdma_provider_fini},
 	{"connections", net_lcores_init, net_lcores_fini},
-	{"ports", ports_init, nothing},
 	{"workers", workers_start, workers_end},
 };
 

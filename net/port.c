@@ -16,6 +16,7 @@
 #define SPIN_US_MAX	1000000u
 #define QUEUE_MIN	16
 #define QUEUE_MAX	4096
+#define GID_INDEX_MAX	255 /* a path names no higher one */
 
 static CDS_LIST_HEAD(g_ports);
 static int64_t g_rdma_use_polling;
@@ -51,6 +52,14 @@ xr_port_find(const char *name)
 		if (strcmp(port->name, name) == 0)
 			return port;
 	return NULL;
+}
+
+struct xr_port *
+port_next(const struct xr_port *port)
+{
+	const struct cds_list_head *at = port ? &port->link : &g_ports;
+
+	return at->next == &g_ports ? NULL : cds_list_entry(at->next, struct xr_port, link);
 }
 
 const char *
@@ -203,7 +212,7 @@ set_ibport(struct xr_port *port, const char *value, const char **why)
 static int
 set_gid(struct xr_port *port, const char *value, const char **why)
 {
-	port->verbs.gid_index = parse_number("gid", value, 0, 65535, why);
+	port->verbs.gid_index = parse_number("gid", value, 0, GID_INDEX_MAX, why);
 	return port->verbs.gid_index < 0 ? -EINVAL : 0;
 }
 

@@ -49,6 +49,9 @@ int ports_init(void);
 /* Forgets all ports, also those of a command line that failed half way. */
 void ports_fini(void);
 
+/* The port behind that one; NULL: the first, and NULL behind the last. */
+struct xr_port *port_next(const struct xr_port *port);
+
 /* By dense index. */
 bool port_uses_lcore(const struct xr_port *port, unsigned index);
 

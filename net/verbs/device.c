@@ -2,9 +2,10 @@
 
 #include "net/verbs/device.h"
 #include "core/log.h"
+#include "net/port.h"
 #include "net/verbs/async.h"
 #include "net/verbs/flags.h"
-#include <errno.h>
+#include "net/verbs/memlock.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -14,35 +15,80 @@ static struct {
 	const char *obstacle;
 } g_devices = {.obstacle = "RDMA is not set up"};
 
+void
+device_undone(const struct device *device, const char *what, int error)
+{
+	if (error)
+		log_at(device_usable(device) ? XR_LOG_ERROR : XR_LOG_DEBUG, "RDMA device %s: %s: %s", device->name,
+		       what, strerror(error));
+}
+
 /* ---- the pool's registrations ---- */
 
+static void
+log_refused(unsigned number, size_t len, int error)
+{
+	const char *name = g_devices.devices[number].name, *hint = memlock_hint(len, error);
+	bool in_use = number < g_devices.count;
+
+	log_at(in_use ? XR_LOG_ERROR : XR_LOG_WARNING, "RDMA device %s%s: registering %zu MiB of memory: %s%s", name,
+	       in_use ? "" : " is not used", len >> 20, strerror(-error), hint);
+}
+
+/*
+ * A device that has failed takes no memory and needs none any more: it must not keep the pool from growing for the
+ * others, so it is said to have it.
+ */
 static int
 register_range(unsigned number, void *addr, size_t len, void **handle, uint32_t *lkey)
 {
 	const struct device *device = &g_devices.devices[number];
-	struct ibv_mr *mr;
+	struct ibv_mr *mr = NULL;
 
-	/* Only receives write here, and their completions order the bytes: the card may reorder its writes. */
-	mr = ibv_reg_mr(device->pd, addr, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
-	if (!mr)
-		return -errno;
+	if (device_usable(device)) {
+		/* Only receives write here, and their completions order the bytes: the card may reorder its writes. */
+		mr = ibv_reg_mr(device->pd, addr, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+		if (!mr) {
+			int error = verbs_error();
+
+			log_refused(number, len, error);
+			return error;
+		}
+		memlock_add(len);
+	}
 	*handle = mr;
-	*lkey = mr->lkey;
+	*lkey = mr ? mr->lkey : 0;
 	return 0;
 }
 
 static void
 unregister_range(unsigned number, void *handle)
 {
-	int error = ibv_dereg_mr(handle);
+	struct ibv_mr *mr = handle;
 
-	if (error)
-		log_error("RDMA device %s: deregistering memory: %s", g_devices.devices[number].name, strerror(error));
+	if (!mr)
+		return;
+	memlock_sub(mr->length);
+	device_undone(&g_devices.devices[number], "deregistering memory", ibv_dereg_mr(mr));
 }
 
 static const struct mem_device_ops g_mem_ops = {register_range, unregister_range};
 
 /* ---- one device ---- */
+
+static void
+log_unused(const char *name, const char *why)
+{
+	log_warning("RDMA device %s is not used: %s", name, why);
+}
+
+/* A negative errno that step has ended with. */
+static int
+refuse(const char *name, const char *step, int error)
+{
+	log_warning("RDMA device %s is not used: %s: %s", name, step, strerror(-error));
+	return error;
+}
 
 static uint32_t
 send_sge_limit(const struct ibv_device_attr *attr)
@@ -52,95 +98,191 @@ send_sge_limit(const struct ibv_device_attr *attr)
 	return flag && flag < limit ? flag : limit;
 }
 
-/* Each step undoes the ones before it when it fails. *step: what failed. */
 static int
-set_up(struct device *device, const char **step)
+query(struct device *device)
 {
-	int ret;
+	int error = ibv_query_device(device->context, &device->attr);
 
-	*step = "query";
-	ret = -ibv_query_device(device->context, &device->attr);
-	if (ret)
-		return ret;
-	*step = "protection domain";
-	device->pd = ibv_alloc_pd(device->context);
-	if (!device->pd)
-		return -errno;
-	*step = "registering the memory pool";
-	ret = mem_device_add(device->number, &g_mem_ops);
-	if (ret)
-		goto dealloc;
-	*step = "asynchronous events";
-	ret = async_watch(device);
-	if (ret)
-		goto unregister;
+	if (error)
+		return refuse(device->name, "querying it", -error);
 	device->max_sge = send_sge_limit(&device->attr);
 	return 0;
+}
 
-unregister:
-	mem_device_del(device->number);
-dealloc:
-	ibv_dealloc_pd(device->pd);
-	return ret;
+static int
+alloc_pd(struct device *device)
+{
+	device->pd = ibv_alloc_pd(device->context);
+	return device->pd ? 0 : refuse(device->name, "allocating a protection domain", verbs_error());
 }
 
 static void
-tear_down(struct device *device)
+dealloc_pd(struct device *device)
 {
-	int error;
+	device_undone(device, "freeing its protection domain", ibv_dealloc_pd(device->pd));
+}
 
-	async_unwatch(device);
+static int
+register_pool(struct device *device)
+{
+	return mem_device_add(device->number, &g_mem_ops);
+}
+
+static void
+unregister_pool(struct device *device)
+{
 	mem_device_del(device->number);
-	error = ibv_dealloc_pd(device->pd);
-	if (error)
-		log_error("RDMA device %s: freeing its protection domain: %s", device->name, strerror(error));
-	ibv_close_device(device->context);
+}
+
+static int
+watch(struct device *device)
+{
+	int ret = async_watch(device);
+
+	return ret ? refuse(device->name, "watching its events", ret) : 0;
+}
+
+static void
+close_context(struct device *device)
+{
+	device_undone(device, "closing it", ibv_close_device(device->context) ? errno : 0);
+}
+
+/* What a device in use has, in order; each init that fails has logged why. */
+static const struct {
+	int (*init)(struct device *device);
+	void (*fini)(struct device *device);
+} g_steps[] = {
+	{query, NULL},
+	{alloc_pd, dealloc_pd},
+	{register_pool, unregister_pool},
+	{watch, async_unwatch},
+};
+
+#define STEPS (sizeof g_steps / sizeof g_steps[0])
+
+static void
+tear_down(struct device *device, size_t steps)
+{
+	while (steps-- > 0)
+		if (g_steps[steps].fini)
+			g_steps[steps].fini(device);
+	close_context(device);
 }
 
 static bool
+set_up(struct device *device)
+{
+	for (size_t i = 0; i < STEPS; i++) {
+		if (g_steps[i].init(device) == 0)
+			continue;
+		tear_down(device, i);
+		return false;
+	}
+	return true;
+}
+
+static void
 open_device(struct ibv_device *found)
 {
 	struct device *device = &g_devices.devices[g_devices.count];
-	const char *step = "open";
-	int ret = -ENODEV;
+	const char *name = ibv_get_device_name(found);
 
-	*device = (struct device){.number = g_devices.count, .context = ibv_open_device(found)};
-	snprintf(device->name, sizeof device->name, "%s", ibv_get_device_name(found));
-	if (device->context) {
-		ret = set_up(device, &step);
-		if (ret == 0) {
-			g_devices.count++;
-			return true;
-		}
-		ibv_close_device(device->context);
+	/* iWARP and others have no queue pairs that a GID and a number suffice to connect. */
+	if (found->transport_type != IBV_TRANSPORT_IB) {
+		log_unused(name, "it is neither InfiniBand nor RoCE");
+		return;
 	}
-	log_warning("RDMA device %s is not used: %s: %s", device->name, step, strerror(-ret));
-	return false;
+	*device = (struct device){.number = g_devices.count, .context = ibv_open_device(found)};
+	if (!device->context) {
+		refuse(name, "opening it", verbs_error());
+		return;
+	}
+	snprintf(device->name, sizeof device->name, "%s", name);
+	if (!set_up(device))
+		return;
+	log_info("RDMA device %s: %u ports, %u pieces in a send", name, device->attr.phys_port_cnt, device->max_sge);
+	g_devices.count++;
 }
 
 /* ---- all of them ---- */
 
-static bool
-allowed(struct ibv_device *device)
+/* What the port asks for; "" for any. */
+static const char *
+wanted_by(const struct xr_port *port)
 {
-	return !*g_rdma_device || strcmp(g_rdma_device, ibv_get_device_name(device)) == 0;
+	return *port->verbs.device ? port->verbs.device : g_rdma_device;
+}
+
+static bool
+wanted(const char *name)
+{
+	for (const struct xr_port *port = port_next(NULL); port; port = port_next(port))
+		if (port->rdma != PORT_RDMA_OFF && (!*wanted_by(port) || strcmp(wanted_by(port), name) == 0))
+			return true;
+	return false;
+}
+
+static void
+open_wanted(struct ibv_device **list, int count)
+{
+	for (int i = 0; i < count; i++) {
+		const char *name = ibv_get_device_name(list[i]);
+
+		if (!wanted(name))
+			continue;
+		if (g_devices.count < MEM_DEVICES)
+			open_device(list[i]);
+		else
+			log_unused(name, "it is one too many");
+	}
+}
+
+static bool
+listed(struct ibv_device **list, int count, const char *name)
+{
+	for (int i = 0; i < count; i++)
+		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
+			return true;
+	return false;
+}
+
+/* "mlx5_0, mlx5_1" or "none" */
+static const char *
+names_of(struct ibv_device **list, int count, char *text, size_t size)
+{
+	size_t used = 0;
+
+	snprintf(text, size, "none");
+	for (int i = 0; i < count && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", ibv_get_device_name(list[i]));
+	return text;
 }
 
 static int
-open_list(struct ibv_device **list, int count)
+check_name(struct ibv_device **list, int count, const struct xr_port *port)
 {
-	bool named = false;
+	const char *name = wanted_by(port);
+	char names[256];
 
-	for (int i = 0; i < count && g_devices.count < MEM_DEVICES; i++) {
-		if (!allowed(list[i]))
-			continue;
-		named = true;
-		open_device(list[i]);
-	}
-	if (named || !*g_rdma_device)
+	if (port->rdma == PORT_RDMA_OFF || !*name || listed(list, count, name))
 		return 0;
-	log_error("--rdma_device=%s: no such device on this machine, which has %d", g_rdma_device, count);
+	names_of(list, count, names, sizeof names);
+	if (*port->verbs.device)
+		log_error("--port %s: dev=%s: no such RDMA device; this machine has %s", port->name, name, names);
+	else
+		log_error("--rdma_device=%s: no such RDMA device; this machine has %s", name, names);
 	return -EINVAL;
+}
+
+static int
+check_names(struct ibv_device **list, int count)
+{
+	int ret = 0;
+
+	for (const struct xr_port *port = port_next(NULL); port && ret == 0; port = port_next(port))
+		ret = check_name(list, count, port);
+	return ret;
 }
 
 static const char *
@@ -151,22 +293,57 @@ obstacle_of(int found)
 	return found ? "no RDMA device could be used" : "no RDMA device on this machine";
 }
 
+static int
+open_list(struct ibv_device **list, int count)
+{
+	int ret = check_names(list, count);
+
+	if (ret)
+		return ret;
+	open_wanted(list, count);
+	g_devices.obstacle = obstacle_of(count);
+	return gid_table_refresh();
+}
+
+/* ENOSYS: a kernel without RDMA. */
+static struct ibv_device **
+list_devices(int *count)
+{
+	struct ibv_device **list = ibv_get_device_list(count);
+
+	if (list)
+		return list;
+	if (errno != ENOSYS)
+		log_warning("RDMA devices can't be listed: %s", strerror(errno));
+	*count = 0;
+	return NULL;
+}
+
+static bool
+rdma_is_off(void)
+{
+	for (const struct xr_port *port = port_next(NULL); port; port = port_next(port))
+		if (port->rdma != PORT_RDMA_OFF)
+			return false;
+	return true;
+}
+
 int
 devices_init(void)
 {
-	int found = 0, ret;
-	struct ibv_device **list = ibv_get_device_list(&found);
+	struct ibv_device **list;
+	int count, ret;
 
-	g_devices.count = 0;
-	ret = open_list(list, list ? found : 0);
+	if (rdma_is_off()) {
+		g_devices.obstacle = "every port has rdma=off";
+		return 0;
+	}
+	list = list_devices(&count);
+	ret = open_list(list, count);
 	if (list)
 		ibv_free_device_list(list);
-	if (ret == 0)
-		ret = gid_table_refresh();
 	if (ret)
 		devices_fini();
-	else
-		g_devices.obstacle = obstacle_of(list ? found : 0);
 	return ret;
 }
 
@@ -174,7 +351,7 @@ void
 devices_fini(void)
 {
 	while (g_devices.count)
-		tear_down(&g_devices.devices[--g_devices.count]);
+		tear_down(&g_devices.devices[--g_devices.count], STEPS);
 	gid_table_fini();
 	g_devices.obstacle = "RDMA is not set up";
 }

@@ -9,6 +9,7 @@
 
 #include "mem/mem.h"
 #include "net/verbs/gid.h"
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <xrdma/reactor.h>
@@ -25,10 +26,10 @@ struct device {
 };
 
 /*
- * Opens the devices that --rdma_device allows, allocates their protection domains, registers the pool with them and
- * reads their GID tables. After the pool is there, on the main lcore before it runs; blocks while memory is pinned. A
- * device that can't be used costs one log line, none at all is no error. 0, or -EINVAL: --rdma_device names none of
- * them (one log line).
+ * Opens the devices that some port may use (rdma=off: none), allocates their protection domains, registers the pool
+ * with them and reads their GID tables. After the ports and the pool are there, on the main lcore before it runs;
+ * blocks while memory is pinned. A device that can't be used costs one log line, none at all is no error. 0, or -EINVAL
+ * after one log line: --rdma_device or a port's dev= names none of this machine's; -ENOMEM.
  */
 int devices_init(void);
 
@@ -49,6 +50,17 @@ static inline bool
 device_usable(const struct device *device)
 {
 	return !__atomic_load_n(&device->failed, __ATOMIC_RELAXED);
+}
+
+/* Logs that something of the device's could not be undone; error: a positive errno, 0 is fine. One that has failed may.
+ */
+void device_undone(const struct device *device, const char *what, int error);
+
+/* What a verb that gave NULL has left in errno, negative; some providers forget to. */
+static inline int
+verbs_error(void)
+{
+	return errno > 0 ? -errno : -EIO;
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "net/verbs/flags.h"
+#include "net/verbs/gid.h"
 #include <limits.h>
 
 int64_t g_rdma_port, g_rdma_gid_index, g_rdma_max_sge;
@@ -30,18 +31,23 @@ const struct xr_option g_rdma_options[] = {
 		.value = &g_rdma_device,
 		.default_value = "",
 		.placeholder = "NAME",
-		.help = "the only RDMA device to use, such as mlx5_0; empty: every one, chosen by address",
+		.help = "the RDMA device of ports without dev=, such as mlx5_0; empty: chosen by address",
 	},
-	INT(rdma_port, false, "0", 0, 255, "N", "the device's port to use, counted from 1; 0: chosen by address"),
-	INT(rdma_gid_index, false, "-1", -1, 65535, "N", "the GID index to use; -1: chosen by address"),
-	INT(rdma_max_sge, false, "0", 0, 64, "N", "pieces of memory in one send; 0: as many as the device takes"),
-	INT(rdma_sq_size, true, "128", INT_MIN, INT_MAX, "N", "send queue of a new connection, clamped to 16..4096"),
+	INT(rdma_port, false, "0", 0, 255, "N",
+	    "the device's port, counted from 1, of ports without ibport=; 0: chosen by address"),
+	INT(rdma_gid_index, false, "-1", -1, GID_INDEX_MAX, "N",
+	    "the GID index of ports without gid=; -1: chosen by address"),
+	INT(rdma_max_sge, false, "0", 0, 64, "N",
+	    "pieces of memory in one send, at most; 0: as many as the device takes"),
+	INT(rdma_sq_size, true, "128", INT_MIN, INT_MAX, "N",
+	    "sends in the queue of a new connection, clamped to 16..4096; a port's sq= wins"),
 	INT(rdma_rq_size, true, "128", INT_MIN, INT_MAX, "N",
-	    "receive queue of a new connection, clamped to 16..4096; with huge blocks it is 16 whatever this says"),
+	    "receives in the queue of a new connection, clamped to 16..4096; a port's rq= wins, and huge blocks make it 16"),
 	BOOL(rdma_recv_zerocopy, true, "true", "hand receive blocks over to the application instead of copying"),
 	INT(rdma_zerocopy_min_size, true, "512", 0, INT_MAX, "BYTES",
 	    "a message shorter than this is copied out of its receive block"),
-	INT(rdma_cqe_poll_once, true, "32", 1, 256, "N", "completions taken from a queue at once"),
+	INT(rdma_cqe_poll_once, true, "32", 1, RDMA_CQE_POLL_MAX, "N",
+	    "completions taken from a queue at once, up to 8 times a turn"),
 	BOOL(rdma_trace_verbose, true, "false", "log every step of RDMA handshakes"),
 	INT(conn_starved_ms, true, "10000", 1, 3600000, "MS",
 	    "how long a connection may wait for receive blocks before it is closed"),

@@ -19,8 +19,9 @@ extern int64_t g_rdma_trace_verbose;
 extern int64_t g_conn_starved_ms;
 extern const char *g_rdma_device; /* "": any */
 
-#define RDMA_QUEUE_MIN 16
-#define RDMA_QUEUE_MAX 4096
+#define RDMA_QUEUE_MIN	  16
+#define RDMA_QUEUE_MAX	  4096
+#define RDMA_CQE_POLL_MAX 256
 
 /* What --rdma_sq_size and --rdma_rq_size say, clamped as brpc clamps them. */
 static inline uint16_t
