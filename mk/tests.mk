@@ -1,7 +1,8 @@
 # Test programs and how they are run. tests/unit/PATH/NOUN_test.c becomes build/tests/unit/PATH/NOUN_test, linked with
 # the library's objects so that private functions are in reach; each is a CUnit program (tests/unit/unit.h). Other
-# sources in tests/unit/ are helpers for any of them. tests/integration/NOUN_test.py drives the built programs as
-# processes; it finds them under $XR_BUILD.
+# sources in tests/unit/ are helpers for any of them. A test that defines __wrap_NAME stands in for what other files of
+# the library call NAME (ld's --wrap). tests/integration/NOUN_test.py drives the built programs as processes; it finds
+# them under $XR_BUILD.
 
 UNIT_FOUND  := $(shell find tests/unit -name '*.c' 2>/dev/null | sort)
 UNIT_FAKE   := $(call fake_users,$(UNIT_FOUND))
@@ -18,9 +19,11 @@ all: tests
 
 $(UNIT_OBJ): | $(LIB_GEN)
 
+wraps_of = $$(sed -n 's/^__wrap_\([a-z0-9_]*\)(.*/-Wl,--wrap=\1/p' $(1))
+
 $(UNIT_BIN): $(O)/tests/%: $(O)/obj/tests/%.o $(UNIT_HELPER) $(LIB_OBJ) $(OBJECTS_STAMP)
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) $(UNIT_LIBS) -lcunit -lm
+	$(Q)mkdir -p $(@D) && $(LINK) $(call wraps_of,tests/$*.c) -o $@ $(filter %.o,$^) $(UNIT_LIBS) -lcunit -lm
 
 ifeq ($(RDMA),yes)
 FAKE_BIN    := $(patsubst %.c,$(O)/%,$(filter %_test.c,$(UNIT_FAKE)))
