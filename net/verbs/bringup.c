@@ -30,7 +30,7 @@ wish_for_device(const struct xr_port *port, struct gid_wish *wish, const char **
 		return 0;
 	device = device_find(name);
 	if (!device) {
-		*why = "the device that the port asks for is not there";
+		*why = "the device that the port asks for can't be used";
 		return -ENODEV;
 	}
 	wish->device = (int)device->number;

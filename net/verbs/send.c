@@ -220,7 +220,7 @@ build(const struct endpoint *endpoint, struct chain *chain)
 static int
 post(struct endpoint *endpoint, struct ibv_send_wr *first, unsigned count, unsigned *posted)
 {
-	struct ibv_send_wr *bad = NULL;
+	struct ibv_send_wr *bad = first;
 	int error = ibv_post_send(endpoint->qp.qp, first, &bad);
 
 	*posted = error ? (unsigned)(bad - first) : count;
