@@ -31,12 +31,16 @@ signal_interval(const struct window *window)
 	return quarter > 0 ? quarter : 1;
 }
 
+/*
+ * Of those that empty the queue: for the blocks that wait for it; and where it closes the peer's window, since a close
+ * could send nothing more to learn that everything has arrived, and the peer's credits are the peer's to keep.
+ */
 static bool
 decide_signaled(const struct window *window, const struct window_request *request)
 {
 	if (window->unsignaled + 1 >= signal_interval(window))
 		return true;
-	return request->last && (request->holds || window->unsignaled_holds);
+	return request->last && (request->holds || window->unsignaled_holds || window->remote == 1);
 }
 
 static bool
@@ -106,4 +110,10 @@ bool
 window_quiet(const struct window *window)
 {
 	return window->own == window->own_capacity || window->remote == window->remote_capacity;
+}
+
+bool
+window_uncovered(const struct window *window)
+{
+	return window->unsignaled > 0 && window->remote < window->remote_capacity;
 }

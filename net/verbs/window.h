@@ -77,4 +77,10 @@ int window_credited(struct window *window, uint32_t credits);
 /* Every SEND so far is known to have arrived: covered by a signaled completion or by the peer's credits. */
 bool window_quiet(const struct window *window);
 
+/*
+ * Of some SEND no completion will tell, and the peer has not reported it: before its end this side sends one more,
+ * which asks for a completion. Never true while the peer's window is closed and the queue is empty.
+ */
+bool window_uncovered(const struct window *window);
+
 #endif

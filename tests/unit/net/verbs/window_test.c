@@ -112,6 +112,33 @@ test_signaled_when_the_queue_empties(void)
 	}
 }
 
+/* The peer's credits may stay away, so what closes its window last is covered by a completion, inlined or not. */
+static void
+test_signaled_when_the_queue_empties_at_the_edge(void)
+{
+	static const struct {
+		bool last, holds;
+		uint16_t remote;
+		bool signaled;
+	} rows[] = {
+		{true, false, 1, true},	  {true, false, 2, false}, {true, true, 1, true},
+		{false, false, 1, false}, {false, true, 1, false},
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct window window = fresh(128);
+		struct window_flags flags;
+
+		post(&window, (struct window_request){.bytes = 1});
+		window.remote = rows[i].remote;
+		flags = post(&window,
+			     (struct window_request){.bytes = 1, .last = rows[i].last, .holds = rows[i].holds});
+		ASSERT_EQ(flags.signaled, rows[i].signaled);
+		ASSERT_EQ(flags.covers, 2);
+		ASSERT_EQ(window_uncovered(&window), !rows[i].signaled);
+	}
+}
+
 /* A signaled request covers what was posted before it, so it takes its references off the account too. */
 static void
 test_signaled_covers_once(void)
@@ -346,9 +373,30 @@ test_quiet(void)
 	CU_ASSERT(window_quiet(&window));
 }
 
+static void
+test_uncovered(void)
+{
+	struct window window = fresh(16);
+
+	CU_ASSERT_FALSE(window_uncovered(&window));
+	post_some(&window, 2);
+	CU_ASSERT(window_uncovered(&window));
+	ASSERT_EQ(window_credited(&window, 1), 0);
+	CU_ASSERT(window_uncovered(&window));
+	ASSERT_EQ(window_credited(&window, 1), 0);
+	CU_ASSERT_FALSE(window_uncovered(&window)); /* the peer has both */
+	post_some(&window, 1);			    /* the third is signaled */
+	CU_ASSERT_FALSE(window_uncovered(&window));
+	CU_ASSERT_FALSE(window_quiet(&window)); /* its completion is still to come */
+	post_some(&window, 1);
+	CU_ASSERT(window_uncovered(&window));
+}
+
 UNIT_SUITE("window", {"capacities follow both hellos", test_capacities},
 	   {"one request in a quarter window is signaled", test_signaled_once_in_an_interval},
 	   {"the request that empties the queue is signaled for blocks", test_signaled_when_the_queue_empties},
+	   {"the request that empties the queue and fills the peer is signaled",
+	    test_signaled_when_the_queue_empties_at_the_edge},
 	   {"a signaled request settles all before it", test_signaled_covers_once},
 	   {"small requests at depth 1 cost few completions", test_small_requests_at_depth_1},
 	   {"the request that empties the queue is solicited", test_solicited_when_the_queue_empties},
@@ -362,4 +410,5 @@ UNIT_SUITE("window", {"capacities follow both hellos", test_capacities},
 	   {"a charge takes the flags that were posted", test_flags_of_the_caller_count},
 	   {"completions beyond what was posted are refused", test_completions_beyond_what_was_posted},
 	   {"credits beyond what was sent are refused", test_credits_beyond_what_was_sent},
-	   {"quiet is covered one way or the other", test_quiet});
+	   {"quiet is covered one way or the other", test_quiet},
+	   {"uncovered is what nothing will tell of", test_uncovered});
