@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Server and client in one process, through the public headers alone: attachments and plain streams echoed and
- * compared, on one lcore and on two, in each mode. The library starts once a process, so each case has its own.
+ * compared, on one lcore and on two, in each mode. The library starts once a process, so each case has its own. What
+ * XR_CLIENT_PORT holds (",rdma=require") is added to the client's port.
  */
 
 #include "tests/unit/unit.h"
@@ -344,7 +345,8 @@ static int
 run_case(void (*run)(unsigned client_lcore), const char *mode, const unsigned cpus[2])
 {
 	bool apart = cpus[0] != cpus[1];
-	char lcores[64], standard[64], server[64], client[64];
+	const char *more = getenv("XR_CLIENT_PORT");
+	char lcores[64], standard[64], server[64], client[128];
 	char *argv[] = {"one_process", "--lcores", lcores,   "--port", standard,
 			"--port",      server,	   "--port", client,   NULL};
 
@@ -352,7 +354,7 @@ run_case(void (*run)(unsigned client_lcore), const char *mode, const unsigned cp
 	/* The default port is on every lcore, whether it is used or not, and has a say in how it waits. */
 	snprintf(standard, sizeof standard, "default,mode=%s", mode);
 	snprintf(server, sizeof server, "server,mode=%s,lcores=0", mode);
-	snprintf(client, sizeof client, "client,mode=%s,lcores=%d", mode, apart ? 1 : 0);
+	snprintf(client, sizeof client, "client,mode=%s,lcores=%d%s", mode, apart ? 1 : 0, more ? more : "");
 	alarm(CASE_S);
 	if (xr_init((int)COUNT_OF(argv) - 1, argv) < 0)
 		return BAD_SETUP;
