@@ -363,7 +363,7 @@ farewell_due(const struct endpoint *endpoint)
 	const struct sender *send = &endpoint->send;
 
 	return endpoint->conn->state == CONN_CLOSING && xr_iobuf_size(&endpoint->conn->out) == 0 && !send->farewell &&
-	       !window_quiet(&send->window) && window_open(&send->window);
+	       window_uncovered(&send->window) && window_open(&send->window);
 }
 
 /* Nothing says yet that the last SENDs have arrived: one more, whose completion covers them all. */
