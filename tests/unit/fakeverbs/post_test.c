@@ -57,6 +57,30 @@ test_receive_slots_need_a_polled_completion(void)
 	pair_close(&pair);
 }
 
+static void
+test_all_sends_can_be_signaled(void)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC, .sq_sig_all = 1, .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_recv_sge = 1}};
+	struct pair pair;
+
+	pair_open(&pair, NULL);
+	ASSERT_EQ(ibv_destroy_qp(pair.a.qp), 0);
+	init.send_cq = pair.a.send_cq;
+	init.recv_cq = pair.a.recv_cq;
+	pair.a.qp = ibv_create_qp(pair.a.pd, &init);
+	ASSERT_FATAL(pair.a.qp != NULL);
+	ASSERT_EQ(end_init(&pair.a), 0);
+	ASSERT_EQ(end_rtr(&pair.a, &pair.a, IBV_MTU_1024), 0); /* a loop of one queue pair */
+	ASSERT_EQ(end_rts(&pair.a, 0), 0);
+	recv_many(&pair.a, 1);
+	ASSERT_EQ(send_one(&pair.a, 0, 0, 0, 5), 0);
+	ASSERT_EQ(poll_one(pair.a.send_cq).wr_id, 5);
+	ASSERT_EQ(poll_one(pair.a.recv_cq).wr_id, 100);
+	ASSERT_EQ(fake_qp_counts(pair.a.qp->qp_num).signaled, 1);
+	pair_close(&pair);
+}
+
 /* ---- chains ---- */
 
 static void
@@ -312,6 +336,7 @@ test_receive_memory_that_is_not_registered(void)
 UNIT_SUITE("fakeverbs/post", {"send slots need a polled completion", test_send_slots_need_a_polled_completion},
 	   {"unsignaled sends fill the queue for good", test_unsignaled_sends_fill_the_queue_for_good},
 	   {"receive slots need a polled completion", test_receive_slots_need_a_polled_completion},
+	   {"all sends can be signaled", test_all_sends_can_be_signaled},
 	   {"a full queue in the middle of a chain", test_full_queue_in_the_middle_of_a_chain},
 	   {"any request of a chain can fail", test_any_request_of_a_chain_can_fail},
 	   {"hooks see whole chains", test_hooks_see_whole_chains},

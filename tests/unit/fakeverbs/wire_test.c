@@ -281,6 +281,62 @@ test_both_ends_must_agree(void)
 	pair_close(&pair);
 }
 
+/* An InfiniBand fabric finds a port by its LID; no GRH is needed. */
+static void
+test_infiniband_without_grh(void)
+{
+	struct fake_device device = fake_device("ib", "10.0.0.3");
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .ah_attr = {.dlid = 42, .port_num = 1}};
+	struct pair pair;
+	struct end *ends[] = {&pair.a, &pair.b};
+
+	fake_reset();
+	device.ports[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
+	device.ports[0].lid = 42;
+	fake_device_add(&device);
+	for (unsigned i = 0; i < 2; i++) {
+		end_open(ends[i], 0, &(struct pair_want){0});
+		ASSERT_EQ(end_init(ends[i]), 0);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		attr.dest_qp_num = ends[1 - i]->qp->qp_num;
+		ASSERT_EQ(ibv_modify_qp(ends[i]->qp, &attr,
+					IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+						IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+			  0);
+		ASSERT_EQ(end_rts(ends[i], 0), 0);
+	}
+	recv_many(&pair.b, 1);
+	ASSERT_EQ(send_one(&pair.a, SEND_AT, 1, 0, 1), 0);
+	ASSERT_EQ(poll_one(pair.b.recv_cq).status, IBV_WC_SUCCESS);
+	pair_close(&pair);
+}
+
+/* RoCE v1 and v2 do not hear each other; neither do two that do not both mean the other. */
+static void
+test_the_wrong_address_is_silence(void)
+{
+	struct fake_gid gid = fake_gid_ipv4("10.0.0.2", IBV_GID_TYPE_ROCE_V1, 1);
+	struct pair pair;
+
+	pair_open(&pair, &(struct pair_want){.device_b = 1});
+	recv_many(&pair.b, 1);
+	fake_gid_set(1, 1, 2, &gid);
+	ASSERT_EQ(send_one(&pair.a, SEND_AT, 1, 0, 1), 0);
+	ASSERT_EQ(poll_one(pair.b.recv_cq).status, NO_COMPLETION);
+	gid.type = IBV_GID_TYPE_ROCE_V2;
+	fake_gid_set(1, 1, 2, &gid);
+	ASSERT_EQ(poll_one(pair.b.recv_cq).status, IBV_WC_SUCCESS);
+
+	gid = fake_gid_ipv4("10.0.0.9", IBV_GID_TYPE_ROCE_V2, 1);
+	fake_gid_set(1, 1, 2, &gid);
+	ASSERT_EQ(send_one(&pair.a, SEND_AT, 1, 0, 1), 0);
+	ASSERT_EQ(fake_expire(), 1);
+	ASSERT_EQ(poll_one(pair.a.send_cq).status, IBV_WC_RETRY_EXC_ERR);
+	pair_close(&pair);
+}
+
 /* ---- failing ---- */
 
 static void
@@ -409,6 +465,8 @@ UNIT_SUITE("fakeverbs/wire", {"a send arrives at once", test_send_arrives_at_onc
 	   {"nothing passes a port that is down", test_nothing_passes_a_port_that_is_down},
 	   {"RNR fails at once without retries", test_rnr_fails_at_once_without_retries},
 	   {"RNR waits with retries", test_rnr_waits_with_retries}, {"both ends must agree", test_both_ends_must_agree},
+	   {"InfiniBand without GRH", test_infiniband_without_grh},
+	   {"the wrong address is silence", test_the_wrong_address_is_silence},
 	   {"an error flushes everything in order", test_error_flushes_everything_in_order},
 	   {"silent sends that arrived are not flushed", test_silent_sends_that_arrived_are_not_flushed},
 	   {"a scripted send fails", test_scripted_send_fails}, {"a scripted receive fails", test_scripted_recv_fails},
