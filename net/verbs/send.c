@@ -360,13 +360,13 @@ send_ack(struct endpoint *endpoint)
 static bool
 farewell_due(const struct endpoint *endpoint)
 {
-	const struct sender *send = &endpoint->send;
+	const struct window *window = &endpoint->send.window;
 
-	return endpoint->conn->state == CONN_CLOSING && xr_iobuf_size(&endpoint->conn->out) == 0 && !send->farewell &&
-	       window_uncovered(&send->window) && window_open(&send->window);
+	return endpoint->conn->state == CONN_CLOSING && xr_iobuf_size(&endpoint->conn->out) == 0 &&
+	       window_uncovered(window) && window_open(window);
 }
 
-/* Nothing says yet that the last SENDs have arrived: one more, whose completion covers them all. */
+/* Nothing will say that the last SENDs have arrived: one more, whose completion covers them all. */
 static int
 send_farewell(struct endpoint *endpoint)
 {
@@ -379,7 +379,6 @@ send_farewell(struct endpoint *endpoint)
 	if (ret == 0) {
 		window_charge(&send->window, &request, flags);
 		remember(send, 0);
-		send->farewell = true;
 	}
 	return ret;
 }

@@ -20,7 +20,6 @@ struct sender {
 	uint16_t first, count;	  /* posted requests that no completion has covered, the oldest first */
 	uint32_t message_max;	  /* bytes in one SEND: what fits into the peer's blocks */
 	uint64_t refused_us;	  /* since when the device has had no memory for a request; 0: it has */
-	bool farewell;		  /* the last SEND of all has been posted */
 };
 
 /* carried is room for `depth` requests. */

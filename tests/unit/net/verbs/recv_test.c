@@ -435,6 +435,60 @@ test_short_of_blocks(void)
 	rdma_down();
 }
 
+/* Blocks that do not come back end the connection, with a reason. */
+static void
+script_starved_for_ever(struct rdma_pair *pair)
+{
+	fake_hold(FAKE_DELIVERY, rdma_qp(pair->client.conn));
+	fake_hold(FAKE_ACK, rdma_qp(pair->client.conn));
+	rdma_pause(pair->server.conn);
+	NET_CHECK(rdma_send(pair->client.conn, 0, 60 * BLOCK_PAYLOAD) == 0);
+	rdma_do(take_all_blocks, NULL);
+	fake_let_go(FAKE_DELIVERY, rdma_qp(pair->client.conn));
+	NET_AWAIT(PROBE_READ(pair->server.closed));
+	rdma_do(give_blocks_back, NULL);
+	fake_let_go(FAKE_ACK, 0);
+}
+
+static void
+test_starved_too_long(void)
+{
+	struct rdma_pair pair = {.server.on_data = check_pattern};
+
+	rdma_up("--pool_max_mb", "32", "--conn_input_limit_kb", "128", "--conn_starved_ms", "50", NULL);
+	rdma_pair_run(&pair, script_starved_for_ever);
+	ASSERT_EQ(pair.server.close_reason, -ENOMEM);
+	CU_ASSERT(net_logged("no free block to receive into for conn_starved_ms"));
+	rdma_down();
+}
+
+/* What was copied to ordinary memory can be sent on like anything else. */
+static void
+script_forward(struct rdma_pair *pair)
+{
+	fake_hold(FAKE_DELIVERY, rdma_qp(pair->client.conn));
+	fake_hold(FAKE_ACK, rdma_qp(pair->client.conn));
+	rdma_pause(pair->server.conn);
+	NET_CHECK(rdma_send(pair->client.conn, 0, 10 * BLOCK_PAYLOAD) == 0);
+	rdma_do(take_all_blocks, NULL);
+	fake_let_go(FAKE_DELIVERY, rdma_qp(pair->client.conn));
+	NET_AWAIT(rdma_counted(RDMA_COPIED_SHORT_OF_BLOCKS) == 10);
+	rdma_do(give_blocks_back, NULL);
+	rdma_resume(pair->server.conn);
+	fake_let_go(FAKE_ACK, rdma_qp(pair->client.conn));
+	AWAIT_BYTES(pair->client, 10 * BLOCK_PAYLOAD);
+}
+
+static void
+test_forward(void)
+{
+	struct rdma_pair pair = {.server.on_data = probe_echo, .client.on_data = check_pattern};
+
+	rdma_up("--pool_max_mb", "32", "--conn_input_limit_kb", "128", NULL);
+	rdma_pair_run(&pair, script_forward);
+	rdma_down();
+}
+
 UNIT_SUITE("recv", {"the application gets the block that the card wrote to", test_zero_copy},
 	   {"zero copy can be switched off", test_zero_copy_off},
 	   {"the smallest message for zero copy is a flag", test_zero_copy_min_size},
@@ -444,4 +498,6 @@ UNIT_SUITE("recv", {"the application gets the block that the card wrote to", tes
 	   {"who does not take holds the peer back", test_hold}, {"both sides full and both holding", test_both_hold},
 	   {"nobody is held back below what is needed", test_need},
 	   {"what is taken is reported while the rest is held", test_takes_a_little},
-	   {"without blocks nothing is lost", test_short_of_blocks});
+	   {"without blocks nothing is lost", test_short_of_blocks},
+	   {"without blocks for too long", test_starved_too_long},
+	   {"what was copied for want of blocks can be sent on", test_forward});
