@@ -19,11 +19,11 @@ all: tests
 
 $(UNIT_OBJ): | $(LIB_GEN)
 
-wraps_of = $$(sed -n 's/^__wrap_\([a-z0-9_]*\)(.*/-Wl,--wrap=\1/p' $(1))
+wraps_of = $$(nm $(1) | sed -n 's/.* T __wrap_/-Wl,--wrap=/p')
 
 $(UNIT_BIN): $(O)/tests/%: $(O)/obj/tests/%.o $(UNIT_HELPER) $(LIB_OBJ) $(OBJECTS_STAMP)
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(LINK) $(call wraps_of,tests/$*.c) -o $@ $(filter %.o,$^) $(UNIT_LIBS) -lcunit -lm
+	$(Q)mkdir -p $(@D) && $(LINK) $(call wraps_of,$(O)/obj/tests/$*.o) -o $@ $(filter %.o,$^) $(UNIT_LIBS) -lcunit -lm
 
 ifeq ($(RDMA),yes)
 FAKE_BIN    := $(patsubst %.c,$(O)/%,$(filter %_test.c,$(UNIT_FAKE)))
