@@ -89,7 +89,7 @@ script_farewell(struct rdma_pair *pair)
 	NET_CHECK(farewell.bytes == 0 && farewell.send_flags == (IBV_SEND_SIGNALED | IBV_SEND_SOLICITED));
 	NET_CHECK(wr_id_kind(farewell.wr_id) == WR_SEND && wr_id_value(farewell.wr_id) == 2);
 	rdma_settle();
-	NET_CHECK(!PROBE_READ(pair->server.closed) && client->state == CONN_CLOSING);
+	NET_CHECK(!PROBE_READ(pair->server.closed) && rdma_state(client) == CONN_CLOSING);
 	fake_let_go(FAKE_ACK, qp);
 	AWAIT_BOTH_CLOSED(pair);
 }
@@ -195,7 +195,7 @@ script_end_behind_data(struct rdma_pair *pair)
 	rdma_pause(pair->server.conn);
 	NET_CHECK(rdma_send(client, 0, 50000) == 0);
 	rdma_close(client);
-	NET_AWAIT(client->state == CONN_DRAINING);
+	NET_AWAIT(rdma_state(client) == CONN_DRAINING);
 	rdma_settle();
 	NET_CHECK(!PROBE_READ(pair->server.closed) && PROBE_READ(pair->server.bytes) == 0);
 	rdma_resume(pair->server.conn);

@@ -107,6 +107,23 @@ rdma_info(struct xr_conn *conn)
 }
 
 static void
+do_state(void *arg)
+{
+	struct call *call = arg;
+
+	call->ret = call->conn->state;
+}
+
+enum conn_state
+rdma_state(struct xr_conn *conn)
+{
+	struct call call = {.conn = conn};
+
+	rdma_do(do_state, &call);
+	return (enum conn_state)call.ret;
+}
+
+static void
 do_pause(void *conn)
 {
 	xr_conn_pause(conn);

@@ -52,6 +52,7 @@ void rdma_do(void (*fn)(void *arg), void *arg);
 /* On the lcore: send_pattern(), xr_conn_info(), xr_conn_pause(), ... */
 int rdma_send(struct xr_conn *conn, uint64_t first, size_t len);
 struct xr_conn_info rdma_info(struct xr_conn *conn);
+enum conn_state rdma_state(struct xr_conn *conn);
 void rdma_pause(struct xr_conn *conn);
 void rdma_resume(struct xr_conn *conn);
 void rdma_close(struct xr_conn *conn);
