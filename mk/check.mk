@@ -10,7 +10,7 @@ ifeq ($(filter-out $(PLAIN_GOALS),$(MAKECMDGOALS)),)
 endif
 
 CHECK_PARTS := build unit native model fuzz lint format matrix san-address san-thread
-FULL_PARTS  := $(CHECK_PARTS) repeat fuzz-long bench
+FULL_PARTS  := $(CHECK_PARTS) model-full repeat fuzz-long bench
 
 .PHONY: check check-full $(FULL_PARTS:%=check-%)
 check: packages

@@ -78,7 +78,7 @@ export TSAN_OPTIONS = second_deadlock_stack=1
 RUN_TIMEOUT = $(if $(SAN),300,120)
 RUN = mk/run-tests --log-dir $(O)/log --timeout $(RUN_TIMEOUT) $(if $(findstring thread,$(SAN)),--no-aslr)
 
-.PHONY: run-build run-unit run-native run-model run-fuzz run-matrix run-san-address run-san-thread run-sanitized
+.PHONY: run-build run-unit run-native run-fuzz run-matrix run-san-address run-san-thread run-sanitized
 run-build: all
 	@$(RUN) --name build --plain true
 
@@ -87,9 +87,6 @@ run-unit: tests
 
 run-native: all
 	@$(RUN) --name native $(NATIVE_BIN) $(INTEGRATION)
-
-run-model:
-	@$(RUN) --name model --timeout 600 tests/model/run
 
 run-fuzz: FUZZ_S = 3
 run-fuzz: fuzz
