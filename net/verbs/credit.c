@@ -13,7 +13,8 @@ credit_capacity(uint16_t rq_size, uint16_t peer_sq_size)
 void
 credit_init(struct credit *credit, uint16_t capacity, uint64_t *ends)
 {
-	*credit = (struct credit){.capacity = capacity, .ends = ends};
+	*credit = (struct credit){.capacity = capacity};
+	credit->ends = ends;
 }
 
 /* Where the ring's nth place from the oldest unreported message is, n at most the capacity; no division for a message.

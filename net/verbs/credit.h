@@ -25,8 +25,8 @@ struct credit {
 	uint16_t capacity; /* K = min(own rq_size, peer's sq_size) - 3: the peer's window towards us */
 	uint16_t starved;  /* slots without a block: the newest messages */
 	uint16_t unreported;
-	uint16_t first; /* of the ring: the oldest unreported message */
-	bool holding;
+	uint16_t first;	   /* of the ring: the oldest unreported message */
+	bool holding;	   /* the caller's to set, whenever it has looked at the input */
 	uint64_t received; /* position at the end of the newest message */
 	uint64_t taken;	   /* position up to which the application has taken */
 	uint64_t *ends;	   /* ring of `capacity` ends, oldest unreported first, starved ones behind */
@@ -44,13 +44,6 @@ void credit_reposted(struct credit *credit);
 
 /* The application has taken so many bytes more. */
 void credit_taken(struct credit *credit, size_t bytes);
-
-/* Whether the untaken input is to hold the peer back; decided by credit_must_hold() each turn. */
-static inline bool
-credit_must_hold(size_t pinned_bytes, size_t limit_bytes, size_t untaken_bytes, size_t needed_bytes)
-{
-	return pinned_bytes > limit_bytes && untaken_bytes >= needed_bytes;
-}
 
 /* Messages whose credits are held: H. */
 uint16_t credit_held(const struct credit *credit);

@@ -284,26 +284,6 @@ test_ack_due_without_a_message(void)
 	CU_ASSERT(credit_ack_due(&credit));
 }
 
-static void
-test_must_hold(void)
-{
-	static const struct {
-		size_t pinned, limit, untaken, needed;
-		bool holds;
-	} rows[] = {
-		{1024, 1024, 500, 1, false}, /* at the limit, not past it */
-		{1025, 1024, 500, 1, true},	 {1025, 1024, 1, 1, true},
-		{1025, 1024, 0, 1, false}, /* others pin it (frames of which a part has come): nothing to hold back for
-					    */
-		{4096, 1024, 2999, 3000, false}, /* the consumer can't go on without more */
-		{4096, 1024, 3000, 3000, true},	 {4096, 1024, 3001, 3000, true},
-	};
-
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		ASSERT_EQ(credit_must_hold(rows[i].pinned, rows[i].limit, rows[i].untaken, rows[i].needed),
-			  rows[i].holds);
-}
-
 UNIT_SUITE("credit", {"the capacity follows both hellos", test_capacity},
 	   {"a message is starved, unreported, reported", test_states_of_a_message},
 	   {"a message that the peer had no credit for is refused", test_a_message_without_credit_is_refused},
@@ -313,5 +293,4 @@ UNIT_SUITE("credit", {"the capacity follows both hellos", test_capacity},
 	   {"the largest ring makes a full turn", test_ring_full_turn},
 	   {"an ACK is due above half", test_ack_due_above_half},
 	   {"an ACK is due when all of the window is here", test_ack_due_when_all_of_the_window_is_here},
-	   {"an ACK falls due without a message", test_ack_due_without_a_message},
-	   {"holding needs a full input and a consumer who has enough", test_must_hold});
+	   {"an ACK falls due without a message", test_ack_due_without_a_message});
