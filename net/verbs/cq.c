@@ -15,7 +15,7 @@
 #include <sys/epoll.h>
 
 #define ENTRIES_AT_FIRST 8192u
-#define ENTRY_BYTES	 64u /* what drivers take for one, roughly */
+#define ENTRY_BYTES	 ((size_t)64) /* what drivers take for one, roughly */
 
 static __thread struct cq *t_cqs[MEM_DEVICES] __attribute__((tls_model("initial-exec")));
 
@@ -139,7 +139,7 @@ cq_create(struct device *device, const char **why)
 		return cq;
 	}
 	log_limited(&limit, XR_LOG_WARNING, "RDMA device %s gives lcore %u no completion queues: %s%s", device->name,
-		    t_lcore->id, strerror(-ret), memlock_hint(2 * ENTRIES_AT_FIRST * ENTRY_BYTES, ret));
+		    t_lcore->id, strerror(-ret), memlock_hint(2 * ENTRY_BYTES * ENTRIES_AT_FIRST, ret));
 	*why = "the device gives no completion queue";
 	cq_destroy(cq);
 	return NULL;

@@ -33,16 +33,15 @@ static int
 poll_once(struct cq *cq, struct queue_side *side, int once)
 {
 	struct ibv_wc wcs[RDMA_CQE_POLL_MAX];
-	unsigned leaving = side->leaving;
 	int n = ibv_poll_cq(side->cq, once, wcs);
 
 	if (n < 0) {
 		cq_fail(cq, "it can't be polled");
 		return n;
 	}
-	/* It was empty: who had left before it was polled has nothing in it any more. */
+	/* It was empty: who has left by now has nothing in it any more. */
 	if (n < once)
-		side->leaving -= leaving;
+		side->leaving = 0;
 	for (int i = 0; i < n; i++)
 		dispatch(cq, &wcs[i]);
 	return n;
