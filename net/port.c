@@ -118,6 +118,7 @@ set_mode(struct xr_port *port, const char *value, const char **why)
 		return -EINVAL;
 	}
 	port->mode = (enum xr_port_mode)mode;
+	port->mode_given = true;
 	return 0;
 }
 
@@ -347,6 +348,7 @@ set_fields(struct xr_port *port, char *fields, const char **why)
 		return ret;
 	}
 	port->mode = changed.mode;
+	port->mode_given = changed.mode_given;
 	port->spin_us = changed.spin_us;
 	port->rdma = changed.rdma;
 	port->verbs = changed.verbs;
@@ -409,7 +411,7 @@ const struct xr_option g_port_options[] = {
 	 .type = XR_OPTION_BOOL,
 	 .value = &g_rdma_use_polling,
 	 .default_value = "false",
-	 .help = "another spelling of --port default,mode=poll, whatever --port says"},
+	 .help = "the default port polls, as with --port default,mode=poll; a mode= of that port wins"},
 	{.name = NULL},
 };
 
@@ -459,8 +461,9 @@ ports_init(void)
 
 	if (!xr_port_find(DEFAULT_PORT) && !add_port(DEFAULT_PORT))
 		return -ENOMEM;
-	if (option_bool(&g_rdma_use_polling))
-		xr_port_find(DEFAULT_PORT)->mode = XR_PORT_POLL;
+	port = xr_port_find(DEFAULT_PORT);
+	if (option_bool(&g_rdma_use_polling) && !port->mode_given)
+		port->mode = XR_PORT_POLL;
 	cds_list_for_each_entry (port, &g_ports, link) {
 		ret = resolve_lcores(port);
 		if (ret)

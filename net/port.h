@@ -19,7 +19,7 @@ enum port_rdma {
 
 /* What its connections want of RDMA, where that is not as the --rdma_* flags say. */
 struct port_verbs {
-	char device[64];	   /* "": any */
+	char device[64];	   /* "": as the flag says */
 	int ib_port;		   /* 0: as the flag says */
 	int gid_index;		   /* -1: as the flag says */
 	int block_type;		   /* enum block_type; -1: as the flag says */
@@ -29,6 +29,7 @@ struct port_verbs {
 struct xr_port {
 	char name[PORT_NAME_BYTES];
 	enum xr_port_mode mode;
+	bool mode_given; /* by mode= */
 	uint64_t spin_us;
 	enum port_rdma rdma;
 	struct port_verbs verbs;

@@ -13,6 +13,10 @@ XR_BEGIN_DECLS
  *
  * and may be given several times; values that are left out keep the default. There is always a port `default`
  * (adaptive, every lcore), which `--port default,mode=poll` changes. Ports live from xr_init() to xr_fini().
+ *
+ * What its connections want of RDMA can be said too: dev=NAME,ibport=N,gid=N (the device, its port counted from 1, the
+ * GID index), block=default|large|huge (blocks to receive into), sq=N,rq=N (16 to 4096 messages); what is left out is
+ * as --rdma_device, --rdma_port, --rdma_gid_index, --rdma_recv_block_type, --rdma_sq_size and --rdma_rq_size say.
  */
 struct xr_port;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "mem/block.h"
 #include "net/port.h"
 #include "tests/unit/net/net_fixture.h"
 #include <errno.h>
@@ -54,6 +55,29 @@ test_bad_values(void)
 	refused("default,spin_us=99999999999999999999", "must be a number");
 	refused("default,spin_us=5ms", "spin_us=5ms: must be a number");
 	refused("default,spin_us=5,6", "spin_us=5,6: must be a number");
+}
+
+static void
+test_bad_values_for_rdma(void)
+{
+	refused("default,dev=", "dev=: must be the name of an RDMA device, such as mlx5_0");
+	refused("default,dev=a23456789012345678901234567890123456789012345678901234567890123x",
+		"must be the name of an RDMA device");
+	refused("default,ibport=", "ibport=: must be a number from 1 to 255");
+	refused("default,ibport=0", "ibport=0: must be a number from 1 to 255");
+	refused("default,ibport=256", "ibport=256: must be a number from 1 to 255");
+	refused("default,ibport=-1", "ibport=-1: must be a number from 1 to 255");
+	refused("default,gid=256", "gid=256: must be a number from 0 to 255");
+	refused("default,gid=x", "gid=x: must be a number from 0 to 255");
+	refused("default,gid=1x", "gid=1x: must be a number from 0 to 255");
+	refused("default,gid= 1", "gid= 1: must be a number from 0 to 255");
+	refused("default,block=8192", "block=8192: must be default, large or huge");
+	refused("default,block=", "block=: must be default, large or huge");
+	refused("default,sq=15", "sq=15: must be a number from 16 to 4096");
+	refused("default,sq=4097", "sq=4097: must be a number from 16 to 4096");
+	refused("default,sq=64,128", "sq=64,128: must be a number from 16 to 4096");
+	refused("default,rq=0x10", "rq=0x10: must be a number from 16 to 4096");
+	refused("default,rq=99999999999999999999", "must be a number from 16 to 4096");
 }
 
 static void
@@ -147,6 +171,54 @@ test_longest_name(void)
 	net_down();
 }
 
+/* ---- what RDMA is to be like ---- */
+
+static void
+test_rdma_values(void)
+{
+	const struct port_verbs *verbs;
+
+	net_up(1, "--port", "a,rdma=off,dev=mlx5_1,ibport=2,gid=255,block=huge,sq=16,rq=4096", "--port", "b,rdma=off",
+	       "--port", "a,gid=0,block=large", "--port", "default,rdma=off", NULL);
+	verbs = &xr_port_find("a")->verbs;
+	ASSERT_STR(verbs->device, "mlx5_1");
+	ASSERT_EQ(verbs->ib_port, 2);
+	ASSERT_EQ(verbs->gid_index, 0);
+	ASSERT_EQ(verbs->block_type, BLOCK_LARGE);
+	ASSERT_EQ(verbs->sq_size, 16);
+	ASSERT_EQ(verbs->rq_size, 4096);
+	verbs = &xr_port_find("b")->verbs;
+	ASSERT_STR(verbs->device, "");
+	ASSERT_EQ(verbs->ib_port, 0);
+	ASSERT_EQ(verbs->gid_index, -1);
+	ASSERT_EQ(verbs->block_type, -1);
+	ASSERT_EQ(verbs->sq_size + verbs->rq_size, 0);
+	net_down();
+}
+
+static enum xr_port_mode
+mode_with(const char *polling, const char *port)
+{
+	enum xr_port_mode mode;
+
+	net_up(1, polling, "--port", port, NULL);
+	mode = xr_port_mode(xr_port_find(NULL));
+	net_down();
+	return mode;
+}
+
+static void
+test_use_polling(void)
+{
+	ASSERT_EQ(mode_with("--rdma_use_polling", "other,mode=event"), XR_PORT_POLL);
+	ASSERT_EQ(mode_with("-rdma-use-polling=true", "default,spin_us=7"), XR_PORT_POLL);
+	ASSERT_EQ(mode_with("--rdma_use_polling=false", "default,spin_us=7"), XR_PORT_ADAPTIVE);
+	ASSERT_EQ(mode_with("--nordma_use_polling", "default,mode=poll"), XR_PORT_POLL);
+	/* What the port itself says wins. */
+	ASSERT_EQ(mode_with("--rdma_use_polling", "default,mode=event"), XR_PORT_EVENT);
+	ASSERT_EQ(mode_with("--rdma_use_polling", "default,mode=adaptive"), XR_PORT_ADAPTIVE);
+}
+
 static void
 test_mode_names(void)
 {
@@ -158,6 +230,8 @@ test_mode_names(void)
 }
 
 UNIT_SUITE("port", {"bad names", test_bad_names}, {"bad keys", test_bad_keys}, {"bad values", test_bad_values},
-	   {"bad lcores", test_bad_lcores}, {"the default port", test_default}, {"every key", test_every_key},
+	   {"bad values for RDMA", test_bad_values_for_rdma}, {"bad lcores", test_bad_lcores},
+	   {"values for RDMA", test_rdma_values}, {"--rdma_use_polling", test_use_polling},
+	   {"the default port", test_default}, {"every key", test_every_key},
 	   {"changed by a later option", test_changed_later}, {"the last lcores count", test_last_lcores_of_one_port},
 	   {"the longest name", test_longest_name}, {"names of modes", test_mode_names});
