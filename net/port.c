@@ -404,8 +404,8 @@ const struct xr_option g_port_options[] = {
 	{.name = "port",
 	 .type = XR_OPTION_CALL,
 	 .placeholder = "NAME,...",
-	 .help = "a port: NAME,mode=poll|event|adaptive,spin_us=N,lcores=LIST,rdma=auto|off|require,dev=NAME,ibport=N,"
-		 "gid=N,block=default|large|huge,sq=N,rq=N; may be repeated",
+	 .help = "a port: NAME and, with commas between them, any of mode=poll|event|adaptive spin_us=N lcores=LIST "
+		 "rdma=auto|off|require dev=NAME ibport=N gid=N block=default|large|huge sq=N rq=N; may be repeated",
 	 .set = set_port},
 	{.name = "rdma_use_polling",
 	 .type = XR_OPTION_BOOL,
