@@ -5,6 +5,8 @@ FLOW_TEST := $(O)/tests/model/flow_test
 FLOW_SRC  := $(sort $(wildcard tests/model/*.c)) net/verbs/window.c net/verbs/credit.c
 FLOW_OBJ  := $(FLOW_SRC:%.c=$(O)/obj/%.o)
 
+tests: $(FLOW_TEST)
+
 $(FLOW_TEST): $(FLOW_OBJ)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(FLOW_OBJ)
