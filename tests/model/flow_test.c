@@ -27,8 +27,8 @@
  *
  *   flow_test [--full] [--seed N] [--mutant NAME]
  *
- * --full takes larger windows and longer walks (an hour rather than a minute). --mutant breaks one rule and prints the
- * way to where it shows.
+ * --full takes larger windows and longer walks (a quarter of an hour and 2 GiB rather than half a minute). --mutant
+ * breaks one rule and prints the way to where it shows.
  */
 
 #include "tests/model/flow.h"
