@@ -18,12 +18,12 @@ import select
 import socket
 import sys
 import time
-import traceback
 
 import flow
 import misdeed
 import wire
 from link import FORGOTTEN_S, RdmaLink, TcpLink
+from verbs import Device, Queue, gid_of_address
 from wire import Violation, require
 
 SIZES = (0, 1, 64, 511, 512, 8160, 8161, 65536)
@@ -90,20 +90,17 @@ def expect_quiet(connection, what):
 class Handshake:
     """Brings up a link over a fresh TCP connection."""
 
-    def __init__(self, connection, options):
-        self._connection, self._options = connection, options
+    def __init__(self, connection, device, options):
+        self._connection, self._device, self._options = connection, device, options
         self._random = random.Random(options.seed)
         self.hellos = {}
 
     def _open_queue(self):
-        from verbs import Device, Queue  # only where they are used: they take a second to load
-
         options = self._options
-        device = Device(options.device)
-        gid_index, gid = device.find_gid(self._connection.getsockname()[0], options.gid_index)
-        queue = Queue(device, gid_index, options.sq, options.rq, options.block_size)
+        gid_index, gid = self._device.find_gid(self._connection.getsockname()[0], options.gid_index)
+        queue = Queue(self._device, gid_index, options.sq, options.rq, options.block_size)
         queue.prepare()
-        return queue, wire.Hello(options.block_size, options.sq, options.rq, device.lid, gid, queue.qp_num)
+        return queue, wire.Hello(options.block_size, options.sq, options.rq, self._device.lid, gid, queue.qp_num)
 
     def _read_hello(self):
         hello = wire.decode_hello(receive(self._connection, wire.HELLO_SIZE, "a hello"))
@@ -113,8 +110,6 @@ class Handshake:
         return hello
 
     def _check_gid(self, hello):
-        from verbs import gid_of_address
-
         if hello.lid == 0:
             expected = gid_of_address(self._connection.getpeername()[0])
             require(hello.gid == expected, f"the hello's GID is {hello.gid.hex()}, its address's is {expected.hex()}")
@@ -258,6 +253,7 @@ class Client(Session):
         self._rest()
 
     def _rest(self):
+        print("resting", flush=True)
         until = time.monotonic() + self.options.idle
         while (left := until - time.monotonic()) > 0:
             for frame in self.frames(left):
@@ -300,9 +296,10 @@ def connect(options):
 
 
 def run(options):
+    device = Device(options.device)
     connection = connect(options)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    handshake = Handshake(connection, options)
+    handshake = Handshake(connection, device, options)
     link = handshake.call() if options.role == "client" else handshake.answer()
     connection.setblocking(False)
     session = (Client if options.role == "client" else Server)(link, options)
@@ -325,6 +322,8 @@ def main():
     except Violation as what:
         print(f"peer {options.role}: {what}", file=sys.stderr, flush=True)
     except Exception:  # no finding about the other side: where it happened matters
+        import traceback
+
         print(f"peer {options.role}: {traceback.format_exc()}", file=sys.stderr, flush=True)
     else:
         return

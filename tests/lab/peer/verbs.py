@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A reliable connected queue pair on python3-pyverbs, with brpc's attributes and memory of its own."""
 
-import ipaddress
 import os
 import socket
 
@@ -27,8 +26,9 @@ def gid_text(raw):
 
 def gid_of_address(address):
     """The GID that stands for an IP address on RoCE."""
-    ip = ipaddress.ip_address(address)
-    return ip.packed if ip.version == 6 else bytes(10) + b"\xff\xff" + ip.packed
+    if ":" in address:
+        return socket.inet_pton(socket.AF_INET6, address)
+    return bytes(10) + b"\xff\xff" + socket.inet_pton(socket.AF_INET, address)
 
 
 def event_descriptors():
@@ -53,7 +53,7 @@ class Device:
         """(index, raw): the one asked for, else the RoCE v2 entry of a local address."""
         wanted = gid_of_address(address)
         for entry in self.context.query_gid_table(1024):
-            raw = ipaddress.ip_address(entry.gid_str()).packed
+            raw = socket.inet_pton(socket.AF_INET6, entry.gid_str())
             if entry.port_num == PORT and (entry.gid_index == index if index is not None else
                                            raw == wanted and entry.gid_type == e.IBV_GID_TYPE_ROCE_V2):
                 return entry.gid_index, raw

@@ -2,7 +2,7 @@
 """The bytes: the v2 hello, the ACK, and baidu_std frames with as much of protobuf as they need."""
 
 import struct
-from dataclasses import dataclass
+from collections import namedtuple
 
 HELLO_SIZE = 40
 HELLO = struct.Struct(">4sHHHIHHH16sI")
@@ -27,15 +27,7 @@ def require(condition, message):
 # ---- hello ----
 
 
-@dataclass
-class Hello:
-    block_size: int
-    sq_size: int
-    rq_size: int
-    lid: int
-    gid: bytes
-    qp_num: int
-
+class Hello(namedtuple("Hello", "block_size sq_size rq_size lid gid qp_num")):
     def encode(self):
         return HELLO.pack(b"RDMA", HELLO_SIZE, 2, 1, self.block_size, self.sq_size, self.rq_size, self.lid, self.gid,
                           self.qp_num)
@@ -114,24 +106,9 @@ def get_fields(data):
 # ---- calls ----
 
 
-@dataclass
-class Frame:
-    meta: dict
-    message: bytes
-    attachment: bytes
-
-
-@dataclass
-class Request:
-    correlation_id: int
-    echo: bool
-    attachment: bytes
-
-
-@dataclass
-class Response:
-    correlation_id: int
-    attachment: bytes
+Frame = namedtuple("Frame", "meta message attachment")
+Request = namedtuple("Request", "correlation_id echo attachment")
+Response = namedtuple("Response", "correlation_id attachment")
 
 
 def put_frame(meta, message, attachment):
