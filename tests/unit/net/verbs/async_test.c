@@ -494,7 +494,7 @@ test_burst(void)
 	rdma_down();
 }
 
-UNIT_SUITE("verbs async", {"a queue pair's event reaches its lcore", test_queue_pair},
+UNIT_SUITE("async", {"a queue pair's event reaches its lcore", test_queue_pair},
 	   {"which events end a connection", test_kinds_of_events},
 	   {"the event of a connection that is gone", test_stale},
 	   {"a completion queue's event reaches its endpoints", test_completion_queue},

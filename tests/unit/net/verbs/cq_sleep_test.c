@@ -348,7 +348,7 @@ test_poll_mode_never_arms(void)
 	rdma_down();
 }
 
-UNIT_SUITE("verbs cq sleep", {"receives solicited only, sends always", test_what_is_armed},
+UNIT_SUITE("cq_sleep", {"receives solicited only, sends always", test_what_is_armed},
 	   {"what wakes and what does not", test_what_wakes},
 	   {"a completion between poll and arm", test_between_poll_and_arm},
 	   {"an event while awake does not end the next sleep", test_event_while_awake},

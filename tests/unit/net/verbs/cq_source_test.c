@@ -327,7 +327,7 @@ test_drain_of_a_failed_queue(void)
 	down(&stub, 1);
 }
 
-UNIT_SUITE("verbs cq source", {"a completion finds its endpoint", test_to_its_endpoint},
+UNIT_SUITE("cq_source", {"a completion finds its endpoint", test_to_its_endpoint},
 	   {"one of a connection that is gone is dropped", test_stale},
 	   {"also when another has its place", test_stale_and_replaced}, {"errors find it too", test_errors_too},
 	   {"a batch ends once for each endpoint", test_batch_ends_once},

@@ -555,7 +555,7 @@ test_what_can_not_be_destroyed(void)
 	fake_reset();
 }
 
-UNIT_SUITE("verbs cq", {"queues and channel are made once", test_made_once},
+UNIT_SUITE("cq", {"queues and channel are made once", test_made_once},
 	   {"without a connection there are none", test_never_made},
 	   {"no queues, and the line that says so", test_line_for_no_queues},
 	   {"each step that fails takes back the others", test_steps_that_fail}, {"no memory", test_no_memory},

@@ -413,7 +413,7 @@ test_up_again(void)
 	}
 }
 
-UNIT_SUITE("verbs device", {"a machine without a device", test_no_device},
+UNIT_SUITE("rdma_device", {"a machine without a device", test_no_device},
 	   {"a kernel without RDMA is no error, a refused look is said", test_kernel_without_rdma},
 	   {"one device", test_one_device}, {"every device, each with keys of its own", test_every_device},
 	   {"more devices than memory knows", test_more_than_memory_knows},

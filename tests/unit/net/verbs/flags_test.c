@@ -106,6 +106,6 @@ test_gflags_spellings(void)
 	rdma_down();
 }
 
-UNIT_SUITE("verbs flags", {"the defaults", test_defaults}, {"queue sizes are clamped", test_queue_sizes},
+UNIT_SUITE("rdma_flags", {"the defaults", test_defaults}, {"queue sizes are clamped", test_queue_sizes},
 	   {"which may change while connections run", test_live_ones}, {"what is refused", test_refused},
 	   {"gflags' spellings", test_gflags_spellings});

@@ -240,7 +240,7 @@ test_no_memory(void)
 	rdma_down();
 }
 
-UNIT_SUITE("verbs gid table", {"the GIDs of all devices", test_of_all_devices},
+UNIT_SUITE("gid_table", {"the GIDs of all devices", test_of_all_devices},
 	   {"each port is asked once", test_each_port_is_asked_once}, {"no device", test_no_device},
 	   {"an interface of another network namespace", test_foreign_interface},
 	   {"a port that is down", test_port_that_is_down}, {"a port of a small MTU", test_small_mtu},

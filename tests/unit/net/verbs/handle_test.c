@@ -197,7 +197,7 @@ test_removed_while_touched(void)
 	handles_fini(&handles);
 }
 
-UNIT_SUITE("verbs handle", {"nothing in it", test_empty}, {"a handle finds its endpoint", test_found},
+UNIT_SUITE("handle", {"nothing in it", test_empty}, {"a handle finds its endpoint", test_found},
 	   {"a handle of before finds nothing", test_generations},
 	   {"as many as there can be", test_as_many_as_there_can_be}, {"no memory", test_no_memory},
 	   {"growth keeps the list of touched ones", test_growth_while_touched},

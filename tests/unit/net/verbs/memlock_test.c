@@ -74,7 +74,7 @@ test_registration_refused(void)
 	ASSERT_STR(memlock_hint(1024 * KIB, -ENOMEM), "");
 }
 
-UNIT_SUITE("verbs memlock", {"the limit is named when it is in the way", test_hint},
+UNIT_SUITE("memlock", {"the limit is named when it is in the way", test_hint},
 	   {"what is pinned already counts", test_what_is_pinned_counts},
 	   {"without a limit it is something else", test_no_limit},
 	   {"a registration that is refused", test_registration_refused});

@@ -419,7 +419,7 @@ test_destroyed_with_its_device(void)
 	rdma_down();
 }
 
-UNIT_SUITE("verbs qp", {"what it is made of", test_created},
+UNIT_SUITE("qp", {"what it is made of", test_created},
 	   {"a quarter deeper than its window, within the device's limit", test_depth},
 	   {"sizes beyond the device's", test_sizes_beyond_the_device}, {"without inline data", test_without_inline},
 	   {"lowered until the device agrees", test_lowered}, {"a device that never agrees", test_never_agrees},
