@@ -42,9 +42,7 @@ run_pair(struct probe *server, struct probe *client)
 static void
 run_raw(struct probe *server, void (*peer)(void *address))
 {
-	const char *address = xr_listener_address(probe_listen(server, NULL));
-
-	net_run(peer, (void *)address);
+	net_run_against(probe_listen(server, NULL), peer);
 }
 
 /* ---- close ---- */

@@ -279,11 +279,9 @@ static void
 test_trickle_is_compacted(void)
 {
 	struct probe server = {.on_data = take_from_64k};
-	const char *address;
 
 	net_up(1, "--conn_input_limit_kb", "64", "--port", "default,mode=event", NULL);
-	address = xr_listener_address(probe_listen(&server, NULL));
-	net_run(trickle, (void *)address);
+	net_run_against(probe_listen(&server, NULL), trickle);
 	ASSERT_EQ(server.bytes, 4000);
 	CU_ASSERT_TRUE(net_counted(NET_INPUT_COMPACTED) >= 1);
 	net_down();
@@ -313,11 +311,9 @@ static void
 test_one_byte_a_turn(void)
 {
 	struct probe server = {.on_data = take_one_byte, .on_close = probe_stop_on_close};
-	const char *address;
 
 	net_up(1, NULL);
-	address = xr_listener_address(probe_listen(&server, NULL));
-	net_run(send_and_close, (void *)address);
+	net_run_against(probe_listen(&server, NULL), send_and_close);
 	ASSERT_EQ(server.bytes, 300);
 	ASSERT_EQ(server.datas, 300);
 	ASSERT_EQ(server.close_reason, 0);

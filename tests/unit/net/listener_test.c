@@ -160,7 +160,7 @@ test_burst_spreads(void)
 	struct probe server = {0};
 
 	net_up(3, NULL);
-	net_run(connect_burst, (void *)xr_listener_address(probe_listen(&server, NULL)));
+	net_run_against(probe_listen(&server, NULL), connect_burst);
 	ASSERT_EQ(server.opened, BURST);
 	net_down();
 }
@@ -198,7 +198,7 @@ test_only_the_ports_lcores(void)
 
 	net_up(2, "--port", "far,lcores=1,mode=event", NULL);
 	ASSERT_EQ(xr_listen(xr_port_find("far"), "127.0.0.1:0", &opts, &listener), 0);
-	net_run(echo_over_far, (void *)xr_listener_address(listener));
+	net_run_against(listener, echo_over_far);
 	ASSERT_EQ(server.opened, 1);
 	net_down();
 }
@@ -223,7 +223,7 @@ test_stop_while_accepting(void)
 		struct probe server = {0};
 
 		net_up(2, "--port", "default,rdma=off", NULL);
-		net_run(connect_and_stop, (void *)xr_listener_address(probe_listen(&server, NULL)));
+		net_run_against(probe_listen(&server, NULL), connect_and_stop);
 		ASSERT_EQ(server.opened, server.closed);
 		net_down();
 	}
@@ -267,7 +267,7 @@ test_descriptors_run_out(void)
 
 	ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &g_limit), 0);
 	net_up(1, "--port", "default,mode=event", NULL);
-	net_run(exhaust_descriptors, (void *)xr_listener_address(probe_listen(&server, NULL)));
+	net_run_against(probe_listen(&server, NULL), exhaust_descriptors);
 	ASSERT_EQ(server.opened, 1);
 	CU_ASSERT_TRUE(net_logged("can't accept for 100 ms"));
 	net_down();
