@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/poll/fixture.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <urcu/urcu-qsbr.h>
@@ -242,13 +242,10 @@ test_grace_periods_pass(void)
 static unsigned
 open_descriptors(void)
 {
-	DIR *dir = opendir("/proc/self/fd");
 	unsigned count = 0;
 
-	ASSERT_FATAL(dir != NULL);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) != -1;
 	return count;
 }
 
