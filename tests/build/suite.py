@@ -37,10 +37,10 @@ def plain_make_environment():
             if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")}
 
 
-def copy_tree(to):
-    """The sources, as they are now."""
+def copy_tree(to, names=TOP_LEVEL):
+    """The sources, or some of them, as they are now."""
     to.mkdir()
-    for name in TOP_LEVEL:
+    for name in names:
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, to / name, symlinks=True)
