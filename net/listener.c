@@ -292,6 +292,8 @@ xr_listener_close(struct xr_listener *listener)
 void
 listeners_close(struct net_lcore *net)
 {
-	while (!cds_list_empty(&net->listeners))
-		xr_listener_close(cds_list_first_entry(&net->listeners, struct xr_listener, link));
+	struct xr_listener *listener, *next;
+
+	cds_list_for_each_entry_safe (listener, next, &net->listeners, link)
+		xr_listener_close(listener);
 }

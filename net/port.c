@@ -227,7 +227,7 @@ add_port(const char *name)
 
 	if (!port)
 		return NULL;
-	strcpy(port->name, name);
+	memcpy(port->name, name, strlen(name) + 1);
 	port->mode = XR_PORT_ADAPTIVE;
 	port->spin_us = SPIN_US_DEFAULT;
 	cds_list_add_tail(&port->link, &g_ports);

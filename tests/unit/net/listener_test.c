@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "net/address.h"
 #include "net/turn.h"
 #include "tests/unit/net/net_fixture.h"
 #include <errno.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -238,17 +238,14 @@ static void
 exhaust_descriptors(void *address)
 {
 	struct rlimit none = g_limit;
-	struct sockaddr_in to;
+	struct address to;
 	char answer[5];
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
-	unsigned port;
 
-	to = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	NET_CHECK(sscanf(address, "127.0.0.1:%u", &port) == 1);
-	to.sin_port = htons((uint16_t)port);
+	NET_CHECK(address_parse(address, &to) == 0);
 	none.rlim_cur = 0;
 	NET_CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
-	NET_CHECK(connect(fd, (struct sockaddr *)&to, sizeof to) == 0);
+	NET_CHECK(connect(fd, &to.any, to.len) == 0);
 	raw_send(fd, "hello", 5);
 	NET_AWAIT(net_counted(NET_ACCEPT_ERRORS) >= 1);
 	net_sleep_ms(250);
