@@ -56,7 +56,7 @@ class Lint(suite.Case):
         (self.tree / name).write_text(text, encoding="utf-8")
 
     def lint(self, linter):
-        return suite.run("make", linter, cwd=self.tree, env=suite.plain_make_environment())
+        return suite.run("make", linter, cwd=self.tree, env=suite.plain_environment())
 
     def finds(self, linter, words):
         process = self.lint(linter)

@@ -23,7 +23,7 @@ class Rebuild(suite.Case):
 
     @classmethod
     def make(cls, *arguments, flags=FAST):
-        return suite.run("make", flags, *arguments, cwd=cls.tree, env=suite.plain_make_environment())
+        return suite.run("make", flags, *arguments, cwd=cls.tree, env=suite.plain_environment())
 
     def would_build(self, **options):
         """What `make -n library` would compile, link and generate. Builds it then, for the tests that follow."""
