@@ -130,10 +130,14 @@ conn_opened(struct xr_conn *conn)
 		conn_flush_later(conn);
 }
 
-/* Nothing more comes in or is accepted; what is queued leaves first. */
+/* Nothing more comes in or is accepted; what is queued leaves first, unless the link has failed. */
 static void
 begin_close(struct xr_conn *conn)
 {
+	if (conn->reason) {
+		conn_end(conn, conn->reason);
+		return;
+	}
 	conn->state = CONN_CLOSING;
 	conn->sending_over = true;
 	conn->hold_input = false;
@@ -287,9 +291,7 @@ conn_deliver(struct xr_conn *conn)
 	update_hold(conn);
 	if (!cds_list_empty(&conn->touched))
 		return; /* resumed: it wants what is left, before any end */
-	if (conn->reason)
-		conn_end(conn, conn->reason);
-	else if (conn->eof && !conn->paused)
+	if (conn->reason || (conn->eof && !conn->paused))
 		begin_close(conn);
 }
 
