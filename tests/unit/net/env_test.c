@@ -2,6 +2,7 @@
 
 /* The library's life: up, run, down, again, and every way not to come up. */
 
+#include "tests/unit/fail_alloc.h"
 #include "tests/unit/net/net_fixture.h"
 #include <dirent.h>
 #include <errno.h>
@@ -302,6 +303,31 @@ test_works_after_a_refusal(void)
 	net_down();
 }
 
+/* ---- no memory ---- */
+
+/* Whichever allocation fails, the call says so and nothing is left; without one it works. */
+static void
+test_no_memory(void)
+{
+	char *argv[] = {"test", "--lcores", "(0-1)@0", "--rdma_memory_pool_initial_size_mb", "32"};
+	int ret = -ENOMEM;
+
+	if (!FAIL_ALLOC) {
+		unit_skip("a sanitizer brings its own allocator");
+		return;
+	}
+	for (long n = 0; n < 500 && ret < 0; n++) {
+		note_resources();
+		g_fail_alloc_after = n;
+		ret = net_init(ARGC(argv), argv);
+		g_fail_alloc_after = -1;
+		if (ret < 0)
+			nothing_is_left();
+	}
+	ASSERT_EQ(ret, ARGC(argv));
+	net_down();
+}
+
 /* ---- options of the application's ---- */
 
 static int64_t g_number;
@@ -454,7 +480,7 @@ UNIT_SUITE("env", {"the first argument that is no option", test_first_argument_t
 	   {"a stop does not last", test_stop_does_not_last}, {"the affinity comes back", test_affinity_comes_back},
 	   {"undelivered messages", test_undelivered_messages}, {"help", test_help}, {"version", test_version},
 	   {"what is refused", test_refused}, {"works after a refusal", test_works_after_a_refusal},
-	   {"options of the application's", test_own_options},
+	   {"no memory", test_no_memory}, {"options of the application's", test_own_options},
 	   {"an option of the library's name", test_own_option_of_the_librarys_name},
 	   {"live options", test_live_options}, {"counters of every floor", test_counters_of_every_floor},
 	   {"signals stop", test_signals_stop}, {"SIGPIPE is ignored", test_sigpipe_is_ignored});
