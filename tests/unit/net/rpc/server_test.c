@@ -161,6 +161,40 @@ test_close_right_after_accept(void)
 	}
 }
 
+/* The handler's call is the last one that the server takes, and is answered. */
+static void
+serve_close(struct xr_rpc_call *call, void *arg)
+{
+	(void)arg;
+	xr_rpc_server_close(g_server);
+	xr_rpc_reply(call, xr_rpc_call_message(call), NULL);
+}
+
+static void
+ask_to_close(void *arg)
+{
+	const struct raw_out out = {.service = "test.Close", .method = "Close", .id = 4};
+	int fd = raw_connect(xr_rpc_server_address(g_server, 0));
+
+	(void)arg;
+	raw_send_frame(fd, &out);
+	expect_answer(fd, 4, 0);
+	NET_CHECK(raw_await_end(fd) == 0);
+	close(fd);
+	xr_stop();
+}
+
+static void
+test_close_in_a_handler(void)
+{
+	net_up(1, NULL);
+	ASSERT_FATAL(xr_rpc_server_open(NULL, &g_server) == 0);
+	ASSERT_EQ(xr_rpc_server_add(g_server, "test.Close", "Close", serve_close, NULL), 0);
+	ASSERT_FATAL(xr_rpc_server_listen(g_server, NULL, "127.0.0.1:0") == 0);
+	net_run(ask_to_close, NULL);
+	net_down();
+}
+
 /* The lcores have stopped when the answers come; the server goes with the last of them. */
 static void
 hold_three_and_stop(void *arg)
@@ -231,5 +265,6 @@ UNIT_SUITE("rpc server", {"what is refused", test_refused}, {"a server that neve
 	   {"a server that never listened", test_never_listened},
 	   {"closing waits for calls in work", test_close_with_a_call_in_work},
 	   {"closing with a connection on its way", test_close_right_after_accept},
+	   {"a handler may close", test_close_in_a_handler},
 	   {"answers after the run are dropped", test_answers_after_the_run},
 	   {"closing and stopping at once", test_close_and_stop_at_once});
