@@ -3,14 +3,10 @@
 #include "net/rpc/frame.h"
 #include <endian.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A message up to this size travels beside its meta: copying it costs less than a segment of its own. */
 #define MESSAGE_COPY_BYTES 256u
-
-/* Header and meta without a text of unusual length. */
-#define FRONT_USUAL_BYTES 512u
 
 static const char magic[4] = {'P', 'R', 'P', 'C'};
 
@@ -130,10 +126,10 @@ write_header(uint8_t header[FRAME_HEADER_BYTES], size_t meta_size, size_t payloa
 
 /* Header, meta and copied bytes of the message in one piece. False: there is no such room. */
 static bool
-write_front(struct xr_iobuf *out, const struct meta_out *meta, const struct xr_iobuf *message, size_t copied,
-	    size_t payload_size)
+write_front(struct xr_iobuf *out, const struct meta_out *meta, size_t meta_size, const struct xr_iobuf *message,
+	    size_t copied, size_t payload_size)
 {
-	size_t want = FRAME_HEADER_BYTES + meta->size + copied, got;
+	size_t want = FRAME_HEADER_BYTES + meta_size + copied, got;
 	uint8_t *room = xr_iobuf_reserve(out, want, &got);
 
 	if (!room)
@@ -142,30 +138,24 @@ write_front(struct xr_iobuf *out, const struct meta_out *meta, const struct xr_i
 		xr_iobuf_commit(out, 0);
 		return false;
 	}
-	write_header(room, meta->size, payload_size);
+	write_header(room, meta_size, payload_size);
 	meta_out_pack(meta, room + FRAME_HEADER_BYTES);
 	if (copied)
-		xr_iobuf_copy_out(message, 0, room + FRAME_HEADER_BYTES + meta->size, copied);
+		xr_iobuf_copy_out(message, 0, room + FRAME_HEADER_BYTES + meta_size, copied);
 	xr_iobuf_commit(out, want);
 	return true;
 }
 
-/* Header and meta in as many pieces as the blocks at hand make of them. */
+/* The same in as many pieces as the blocks at hand make of it, the message shared. */
 static int
-append_front(struct xr_iobuf *out, const struct meta_out *meta, size_t payload_size)
+append_front(struct xr_iobuf *out, const struct meta_out *meta, size_t meta_size, size_t payload_size)
 {
-	size_t size = FRAME_HEADER_BYTES + meta->size;
-	uint8_t usual[FRONT_USUAL_BYTES], *front = size <= sizeof usual ? usual : malloc(size);
+	uint8_t header[FRAME_HEADER_BYTES];
 	int error;
 
-	if (!front)
-		return -ENOMEM;
-	write_header(front, meta->size, payload_size);
-	meta_out_pack(meta, front + FRAME_HEADER_BYTES);
-	error = xr_iobuf_append(out, front, size);
-	if (front != usual)
-		free(front);
-	return error;
+	write_header(header, meta_size, payload_size);
+	error = xr_iobuf_append(out, header, sizeof header);
+	return error ? error : meta_out_append(meta, out);
 }
 
 int
@@ -173,11 +163,12 @@ frame_begin(struct xr_iobuf *out, const struct meta_out *meta, const struct xr_i
 {
 	size_t message_size = message ? xr_iobuf_size(message) : 0;
 	size_t copied = message_size <= MESSAGE_COPY_BYTES ? message_size : 0;
+	size_t meta_size = meta_out_size(meta);
 	int error = 0;
 
-	if (!write_front(out, meta, message, copied, message_size + attachment_size)) {
+	if (!write_front(out, meta, meta_size, message, copied, message_size + attachment_size)) {
 		copied = 0;
-		error = append_front(out, meta, message_size + attachment_size);
+		error = append_front(out, meta, meta_size, message_size + attachment_size);
 	}
 	if (!error && message_size > copied)
 		error = xr_iobuf_share(out, message);

@@ -9,7 +9,6 @@
 
 #include "net/rpc/arena.h"
 #include "net/rpc/meta.h"
-#include "net/rpc/meta_out.h"
 #include <xrdma/iobuf.h>
 
 #define FRAME_HEADER_BYTES 12u

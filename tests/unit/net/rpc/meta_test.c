@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "net/rpc/meta.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/mem/fixture.h"
 #include "tests/unit/vectors.h"
-#include <errno.h>
+
+#define ID_1 ((int64_t)0x40 << 35 | 2) /* as in the captured bytes */
 
 static struct arena g_arena;
 
@@ -131,122 +132,97 @@ test_bad(void)
 	teardown();
 }
 
-/* What a usual meta takes stays in the room: nothing is malloc'd, by either decoder. */
+static void
+pack_and_compare(const struct meta_out *out, const char *vector)
+{
+	uint8_t frame[256], packed[256];
+	size_t size = vector_load(vector, frame, sizeof frame), meta_size = frame[11];
+
+	ASSERT_FATAL(size > 12 + meta_size);
+	ASSERT_FATAL(meta_out_size(out) == meta_size);
+	meta_out_pack(out, packed);
+	CU_ASSERT(memcmp(packed, frame + 12, meta_size) == 0);
+}
+
+static void
+test_captured_bytes(void)
+{
+	struct meta_out out;
+
+	meta_out_request(&out, "test.PerfTestService", "Test", 0, ((int64_t)0x40 << 35) | 2, 16);
+	pack_and_compare(&out, "rpc-echo16-request");
+	meta_out_request(&out, "test.PerfTestService", "Test", 0, ((int64_t)0x30 << 28) | 2, 0);
+	pack_and_compare(&out, "rpc-warmup-request");
+	meta_out_response(&out, 0, NULL, ((int64_t)0x40 << 35) | 2, 16);
+	pack_and_compare(&out, "rpc-echo16-response");
+}
+
+static void
+test_round_trip(void)
+{
+	uint8_t packed[256];
+	struct meta_out out;
+	struct meta meta;
+
+	setup();
+	meta_out_request(&out, "a.B", "c", -5, INT64_MIN, INT32_MAX);
+	meta_out_pack(&out, packed);
+	ASSERT_FATAL(decode(packed, meta_out_size(&out), &meta) == 0);
+	ASSERT_STR(meta.service, "a.B");
+	ASSERT_STR(meta.method, "c");
+	ASSERT_EQ(meta.log_id, -5);
+	ASSERT_EQ(meta.correlation_id, INT64_MIN);
+	ASSERT_EQ(meta.attachment_size, INT32_MAX);
+
+	meta_out_response(&out, 2004, "slow down", 1, 0);
+	meta_out_pack(&out, packed);
+	ASSERT_FATAL(decode(packed, meta_out_size(&out), &meta) == 0);
+	ASSERT_EQ(meta.error_code, 2004);
+	ASSERT_STR(meta.error_text, "slow down");
+	CU_ASSERT(!meta.has_request);
+	teardown();
+}
+
+static void
+test_append_to_iobuf(void)
+{
+	struct xr_iobuf buf = XR_IOBUF_INIT;
+	uint8_t packed[256], appended[256];
+	struct meta_out out;
+	size_t size;
+
+	fixture_start(1);
+	meta_out_request(&out, "test.PerfTestService", "Test", 1, 2, 3);
+	size = meta_out_size(&out);
+	meta_out_pack(&out, packed);
+	ASSERT_EQ(meta_out_append(&out, &buf), 0);
+	ASSERT_EQ(xr_iobuf_size(&buf), size);
+	xr_iobuf_copy_out(&buf, 0, appended, size);
+	CU_ASSERT(memcmp(packed, appended, size) == 0);
+	xr_iobuf_clear(&buf);
+	fixture_stop();
+}
+
+/* What a usual meta takes stays in the room: nothing is malloc'd. */
 static void
 test_fits_the_room(void)
 {
-	uint8_t frame[256];
+	uint8_t packed[256];
+	struct meta_out out;
 	struct meta meta;
 
 	setup();
-	vector_load("rpc-echo16-request", frame, sizeof frame);
-	CU_ASSERT(meta_scan(frame + 12, frame[11], &g_arena, &meta));
-	ASSERT_EQ(meta_unpack(frame + 12, frame[11], &g_arena, &meta), 0);
+	meta_out_request(&out, "test.PerfTestService", "Test", 1, 2, 3);
+	meta_out_pack(&out, packed);
+	ASSERT_FATAL(decode(packed, meta_out_size(&out), &meta) == 0);
 	CU_ASSERT(g_arena.chunks == NULL);
 	CU_ASSERT(g_arena.next - g_arena.room < ARENA_ROOM_BYTES / 4);
-	teardown();
-}
-
-/* ---- the two decoders ---- */
-
-static const char *const vectors[] = {"rpc-echo16-request", "rpc-echo16-response", "rpc-echo16-response-empty",
-				      "rpc-warmup-request", "rpc-warmup-response"};
-
-static void
-assert_same(const struct meta *a, const struct meta *b)
-{
-	ASSERT_EQ(a->has_request, b->has_request);
-	ASSERT_STR(a->service, b->service);
-	ASSERT_STR(a->method, b->method);
-	ASSERT_EQ(a->log_id, b->log_id);
-	ASSERT_EQ(a->timeout_ms, b->timeout_ms);
-	ASSERT_EQ(a->error_code, b->error_code);
-	ASSERT_STR(a->error_text, b->error_text);
-	ASSERT_EQ(a->correlation_id, b->correlation_id);
-	ASSERT_EQ(a->attachment_size, b->attachment_size);
-	ASSERT_EQ(a->compress_type, b->compress_type);
-}
-
-/* What the quick one takes the other one takes as well, and alike. */
-static bool
-compare_decoders(const uint8_t *bytes, size_t len)
-{
-	struct meta scanned, unpacked;
-	bool usual;
-
-	arena_reset(&g_arena);
-	usual = meta_scan(bytes, len, &g_arena, &scanned);
-	if (!usual)
-		return false;
-	CU_ASSERT(meta_unpack(bytes, len, &g_arena, &unpacked) == 0);
-	assert_same(&scanned, &unpacked);
-	return true;
-}
-
-static void
-test_usual_metas(void)
-{
-	setup();
-	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
-		uint8_t frame[256];
-
-		vector_load(vectors[i], frame, sizeof frame);
-		CU_ASSERT(compare_decoders(frame + 12, frame[11]));
-	}
-	teardown();
-}
-
-/* Each captured meta with each of its bytes replaced by each value, and cut at each length. */
-static void
-test_decoders_agree(void)
-{
-	unsigned usual = 0;
-
-	setup();
-	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
-		uint8_t frame[256], *meta = frame + 12;
-		size_t len;
-
-		vector_load(vectors[i], frame, sizeof frame);
-		len = frame[11];
-		for (size_t at = 0; at < len; at++) {
-			uint8_t kept = meta[at];
-
-			for (unsigned value = 0; value < 256; value++) {
-				meta[at] = (uint8_t)value;
-				usual += compare_decoders(meta, len);
-			}
-			meta[at] = kept;
-			compare_decoders(meta, at);
-		}
-	}
-	CU_ASSERT(usual > 1000);
-	teardown();
-}
-
-static void
-test_left_to_protobuf(void)
-{
-	static const struct {
-		const char *bytes;
-		size_t len;
-	} unusual[] = {
-		{"\x0a\x06\x0a\x01s\x12\x01m\x0a\x02\x18\x01", 12},	  /* a request in two parts */
-		{"\x20\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 12}, /* a varint of 11 bytes */
-		{"\xa0\x01\x01", 3},
-		{"\x62\x05\x01", 3},
-		{"\x12\x03\x08\x80", 4},
-	};
-	struct meta meta;
-
-	setup();
-	for (size_t i = 0; i < sizeof unusual / sizeof unusual[0]; i++)
-		CU_ASSERT(!meta_scan((const uint8_t *)unusual[i].bytes, unusual[i].len, &g_arena, &meta));
 	teardown();
 }
 
 UNIT_SUITE("rpc meta", {"an empty meta has defaults", test_nothing},
 	   {"every field in use is read", test_every_field_used}, {"unknown fields are skipped", test_unknown_fields},
 	   {"fields of other features are skipped", test_fields_of_others}, {"what is no RpcMeta is refused", test_bad},
-	   {"a usual meta needs no malloc", test_fits_the_room}, {"captured metas are usual ones", test_usual_metas},
-	   {"both decoders agree", test_decoders_agree}, {"what is left to protobuf-c", test_left_to_protobuf});
+	   {"captured metas are packed to the byte", test_captured_bytes}, {"what is packed decodes", test_round_trip},
+	   {"a meta can be packed to an iobuf", test_append_to_iobuf},
+	   {"a usual meta needs no malloc", test_fits_the_room});

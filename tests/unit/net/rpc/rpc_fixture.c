@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "tests/unit/net/rpc/rpc_fixture.h"
-#include "net/rpc/rpc_meta.pb-c.h"
 #include <endian.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,53 +13,43 @@ rpc_counted(enum rpc_counter counter)
 
 /* ---- frames over plain sockets ---- */
 
-/* By protobuf-c, not by the code under test. */
-struct raw_meta {
-	Rpc__RpcMeta meta;
-	Rpc__RpcRequestMeta request;
-	Rpc__RpcResponseMeta response;
-};
-
 static void
-make_meta(const struct raw_out *out, struct raw_meta *raw)
+make_meta(const struct raw_out *out, struct meta_out *meta)
 {
-	rpc__rpc_meta__init(&raw->meta);
-	rpc__rpc_request_meta__init(&raw->request);
-	rpc__rpc_response_meta__init(&raw->response);
-	raw->request.service_name = (char *)out->service;
-	raw->request.method_name = (char *)out->method;
-	raw->response.has_error_code = true;
-	raw->response.error_code = out->error_code;
-	raw->response.error_text = (char *)out->error_text;
-	if (out->service && !out->no_part)
-		raw->meta.request = &raw->request;
-	else if (!out->no_part)
-		raw->meta.response = &raw->response;
-	raw->meta.has_correlation_id = true;
-	raw->meta.correlation_id = out->id;
-	raw->meta.has_compress_type = true;
-	raw->meta.compress_type = out->compress_type;
-	raw->meta.has_attachment_size = out->attachment_size || out->claimed_attachment;
-	raw->meta.attachment_size = out->claimed_attachment ? out->claimed_attachment : (int32_t)out->attachment_size;
+	uint32_t attachment_size = (uint32_t)out->attachment_size;
+
+	if (out->service)
+		meta_out_request(meta, out->service, out->method, 0, out->id, attachment_size);
+	else
+		meta_out_response(meta, out->error_code, out->error_text, out->id, attachment_size);
+	if (out->no_part) {
+		meta->meta.request = NULL;
+		meta->meta.response = NULL;
+	}
+	meta->meta.compress_type = out->compress_type;
+	if (out->claimed_attachment) {
+		meta->meta.has_attachment_size = true;
+		meta->meta.attachment_size = out->claimed_attachment;
+	}
 }
 
 uint8_t *
 raw_frame(const struct raw_out *out, size_t *size)
 {
 	size_t payload = out->message_size + out->attachment_size, meta_size;
-	struct raw_meta raw;
+	struct meta_out meta;
 	uint32_t header[3];
 	uint8_t *bytes;
 
-	make_meta(out, &raw);
-	meta_size = rpc__rpc_meta__get_packed_size(&raw.meta);
+	make_meta(out, &meta);
+	meta_size = meta_out_size(&meta);
 	*size = sizeof header + meta_size + payload;
 	bytes = malloc(*size);
 	memcpy(&header[0], "PRPC", 4);
 	header[1] = htobe32((uint32_t)(meta_size + payload));
 	header[2] = htobe32((uint32_t)meta_size);
 	memcpy(bytes, header, sizeof header);
-	rpc__rpc_meta__pack(&raw.meta, bytes + sizeof header);
+	meta_out_pack(&meta, bytes + sizeof header);
 	if (out->message_size)
 		memcpy(bytes + sizeof header + meta_size, out->message, out->message_size);
 	if (out->attachment_size)
@@ -83,7 +72,7 @@ split(struct raw_in *in, uint32_t body_size, uint32_t meta_size)
 {
 	size_t payload = body_size - meta_size;
 
-	if (meta_unpack(in->body, meta_size, &in->arena, &in->meta) != 0)
+	if (meta_decode(in->body, meta_size, &in->arena, &in->meta) != 0)
 		return false;
 	if (in->meta.attachment_size < 0 || (size_t)in->meta.attachment_size > payload)
 		return false;
