@@ -58,11 +58,11 @@ class Rebuild(suite.Case):
         built = self.built()
         self.assertIn(f"PROTOC {proto}", built)
         self.assertIn(f"CC obj/gen/{proto.with_suffix('')}.pb-c.o", built)
-        include = f'#include "{proto.with_suffix("")}.pb-c.h"'
-        users = [path for path in (self.tree / "net").rglob("*.c") if include in path.read_text(encoding="utf-8")]
+        header = f"{proto.with_suffix('')}.pb-c.h"
+        users = [path for path in (self.tree / "build/obj/net").rglob("*.d") if header in path.read_text(encoding="utf-8")]
         self.assertNotEqual(users, [])
         for user in users:
-            self.assertIn(f"CC obj/{user.relative_to(self.tree).with_suffix('.o')}", built)
+            self.assertIn(f"CC {user.relative_to(self.tree / 'build').with_suffix('.o')}", built)
 
     def test_a_changed_flag_rebuilds_and_rebuilds_back(self):
         objects = {path.relative_to(self.tree / "build").as_posix() for path in (self.tree / "build/obj").rglob("*.o")}
