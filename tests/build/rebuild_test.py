@@ -59,7 +59,8 @@ class Rebuild(suite.Case):
         self.assertIn(f"PROTOC {proto}", built)
         self.assertIn(f"CC obj/gen/{proto.with_suffix('')}.pb-c.o", built)
         header = f"{proto.with_suffix('')}.pb-c.h"
-        users = [path for path in (self.tree / "build/obj/net").rglob("*.d") if header in path.read_text(encoding="utf-8")]
+        notes = (self.tree / "build/obj/net").rglob("*.d")
+        users = [path for path in notes if header in path.read_text(encoding="utf-8")]
         self.assertNotEqual(users, [])
         for user in users:
             self.assertIn(f"CC {user.relative_to(self.tree / 'build').with_suffix('.o')}", built)
