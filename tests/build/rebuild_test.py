@@ -83,6 +83,10 @@ class Rebuild(suite.Case):
         for flags, allowed in ("RDMA=maybe", "allowed are yes and no"), ("SAN=memory", "allowed are address"):
             self.assertIn(allowed, self.expect(2, self.make(flags=flags)))
 
+    def test_clean_goes_alone(self):
+        self.assertIn("make clean && make library", self.expect(2, self.make("clean", "library")))
+        self.assertEqual(self.built(), set())
+
     def test_clean_removes_only_a_build(self):
         other = self.folder / "mine"
         other.mkdir()
