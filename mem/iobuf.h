@@ -16,4 +16,7 @@ int iobuf_append_block(struct xr_iobuf *buf, struct xr_block *block, char *data,
 /* Bytes of blocks that the pieces pin, whole blocks counted once per piece: what a held-back input really costs. */
 size_t iobuf_pinned_bytes(const struct xr_iobuf *buf);
 
+/* Of those the pool's: what the pool gets back when the iobuf is dropped, at most. */
+size_t iobuf_pool_bytes(const struct xr_iobuf *buf);
+
 #endif

@@ -11,12 +11,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define READ_BLOCKS_MIN	 2u
-#define READ_TURN_BYTES	 (256u << 10) /* of one connection in one turn: the others get theirs */
-#define DISCARD_BYTES	 (1u << 20)
-#define DISCARD_CALLS	 4
-#define WRITE_PIECES	 64
-#define STARVED_RETRY_US 1000u
+#define READ_BLOCKS_MIN 2u
+#define READ_TURN_BYTES (256u << 10) /* of one connection in one turn: the others get theirs */
+#define DISCARD_BYTES	(1u << 20)
+#define DISCARD_CALLS	4
+#define WRITE_PIECES	64
 
 static struct xr_conn *
 conn_of(struct tcp *tcp)
@@ -58,11 +57,15 @@ starve(struct xr_conn *conn)
 {
 	static struct log_limit limit;
 	char peer[ADDRESS_TEXT_BYTES];
+	uint64_t retry_us;
 
 	address_format(&conn->peer, peer);
 	log_limited(&limit, XR_LOG_WARNING, "no free block to read into, connection with %s waits", peer);
 	net_count(NET_READ_STARVED, 1);
-	xr_timer_arm(&conn->tcp.starved, STARVED_RETRY_US, 0);
+	retry_us = scarcity_wait(conn);
+	if (conn->state == CONN_ENDED)
+		return;
+	xr_timer_arm(&conn->tcp.starved, retry_us, 0);
 	watch(conn);
 }
 
@@ -95,6 +98,7 @@ read_blocks(struct xr_conn *conn, ssize_t *last)
 			starve(conn);
 			break;
 		}
+		scarcity_over(&conn->home->scarcity);
 		*last = readv(tcp->fd.fd, iov, n);
 		if (*last < 0)
 			*last = -errno;

@@ -111,6 +111,7 @@ net_lcore_setup(struct net_lcore *net, const struct lcore *lcore)
 	net->lcore = lcore;
 	net->deliver = (struct source){.name = "deliver", .ops = &g_deliver_ops, .stage = SOURCE_DELIVER};
 	net->flush = (struct source){.name = "flush", .ops = &g_flush_ops, .stage = SOURCE_FLUSH};
+	scarcity_init(&net->scarcity);
 	CDS_INIT_LIST_HEAD(&net->touched);
 	CDS_INIT_LIST_HEAD(&net->flushing);
 	CDS_INIT_LIST_HEAD(&net->ended);
