@@ -162,6 +162,16 @@ conn_end(struct xr_conn *conn, int reason)
 }
 
 void
+conn_end_unopened(const struct xr_conn_ops *ops, const void *arg)
+{
+	struct xr_conn *conn;
+
+	cds_list_for_each_entry (conn, &t_net->conns, all)
+		if (conn->state == CONN_NEGOTIATING && !conn->dialled && conn->ops == ops && conn->arg == arg)
+			conn_end(conn, -ECANCELED);
+}
+
+void
 conn_fail(struct xr_conn *conn, int error)
 {
 	if (conn->state == CONN_NEGOTIATING && negotiate_broken(conn))

@@ -70,8 +70,8 @@ XR_API const char *xr_rpc_server_address(const struct xr_rpc_server *server, uns
 
 /**
  * Closes: no new connections and no new calls (ELOGOFF); calls in work are answered, connections end; then the server
- * frees itself. A client that has connected and never sent a byte is closed by its first one. On the lcore that
- * listened, also in a handler, or on the main thread after xr_run(); does not block.
+ * frees itself. A client that does not read its answers is cut off after conn_close_ms. On the lcore that listened,
+ * also in a handler, or on the main thread after xr_run(); does not block.
  */
 XR_API void xr_rpc_server_close(struct xr_rpc_server *server);
 
