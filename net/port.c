@@ -320,11 +320,24 @@ const struct xr_option g_port_options[] = {
 
 /* ---- ports and lcores ---- */
 
+static bool
+others_use(const struct xr_port *port, const struct lcore *lcore)
+{
+	const struct xr_port *other;
+
+	cds_list_for_each_entry (other, &g_ports, link)
+		if (other != port && port_uses_lcore(other, lcore->index))
+			return true;
+	return false;
+}
+
+/* A default port that nobody asked for leaves the lcores of those that somebody did as they want them. */
 static void
 use_lcore(struct xr_port *port, struct lcore *lcore)
 {
 	port->lcores[port->lcore_count++] = lcore->index;
-	reactor_add_port(reactor_of(lcore), port->name, g_wait_modes[port->mode], port->spin_us);
+	if (!port->implied || !others_use(port, lcore))
+		reactor_add_port(reactor_of(lcore), port->name, g_wait_modes[port->mode], port->spin_us);
 }
 
 static int
@@ -356,14 +369,29 @@ resolve_lcores(struct xr_port *port)
 	return 0;
 }
 
+/* Behind all others, whose lcores are known when its own are found. */
+static int
+imply_default_port(void)
+{
+	struct xr_port *port;
+
+	if (xr_port_find(DEFAULT_PORT))
+		return 0;
+	port = add_port(DEFAULT_PORT);
+	if (!port)
+		return -ENOMEM;
+	port->implied = true;
+	return 0;
+}
+
 int
 ports_init(void)
 {
 	struct xr_port *port;
-	int ret;
+	int ret = imply_default_port();
 
-	if (!xr_port_find(DEFAULT_PORT) && !add_port(DEFAULT_PORT))
-		return -ENOMEM;
+	if (ret)
+		return ret;
 	cds_list_for_each_entry (port, &g_ports, link) {
 		ret = resolve_lcores(port);
 		if (ret)

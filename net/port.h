@@ -23,6 +23,7 @@ struct xr_port {
 	uint64_t spin_us;
 	enum port_rdma rdma;
 	struct number_set wanted; /* the user's lcores; none: all */
+	bool implied;		  /* the default port, when the user named none such */
 	unsigned *lcores;	  /* their dense indices, ascending */
 	unsigned lcore_count;
 	struct cds_list_head link;
