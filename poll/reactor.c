@@ -69,7 +69,9 @@ begin(struct reactor *reactor)
 	reactor->worked_us = reactor->now_us;
 	reactor->spends = STAT_IDLE_US;
 	reactor->running = true;
-	drive_announce(reactor);
+	/* Stopped before it began: there is nothing to drive. */
+	if (!reactors_stopping())
+		drive_announce(reactor);
 }
 
 static void

@@ -97,6 +97,7 @@ test_down_without_run(void)
 	net_up(3, NULL);
 	ASSERT_EQ(count_workers(), 2);
 	net_down();
+	CU_ASSERT_FALSE(net_logged("when idle"));
 	nothing_is_left();
 }
 
