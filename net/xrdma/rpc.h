@@ -125,7 +125,7 @@ struct xr_rpc_request {
 
 struct xr_rpc_response {
 	int error_code;		  /**< 0, a number of enum xr_rpc_error or another one of the peer's, or -ECANCELED */
-	const char *error_text;	  /**< "" for 0 */
+	const char *error_text;	  /**< what happened, not at which address; "" for 0 */
 	struct xr_iobuf *message; /**< may be taken from; dropped when done returns */
 	struct xr_iobuf *attachment; /**< likewise */
 };
