@@ -339,7 +339,7 @@ reset_all(void *arg)
 		read_id(fd);
 	raw_reset(fd);
 	for (int i = 0; i < CALLS; i++)
-		expect(i, XR_RPC_EFAILEDSOCKET, g.address);
+		expect(i, XR_RPC_EFAILEDSOCKET, "Connection reset");
 	xr_stop();
 }
 
@@ -355,7 +355,6 @@ refuse(void *arg)
 	(void)arg;
 	expect(0, XR_RPC_EFAILEDSOCKET, "can't connect: ");
 	expect(1, XR_RPC_EFAILEDSOCKET, "Connection refused");
-	NET_CHECK(strstr(outcome(0)->error_text, g.address) != NULL);
 	xr_stop();
 }
 
