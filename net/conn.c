@@ -2,6 +2,7 @@
 
 #include "net/conn.h"
 #include "core/log.h"
+#include "mem/mem.h"
 #include "net/negotiate.h"
 #include "net/net.h"
 #include "net/turn.h"
@@ -10,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xrdma/error.h>
+
+#define SPARSE 4 /* input that pins more than this many times its size is copied together */
 
 /* ---- birth ---- */
 
@@ -243,8 +246,11 @@ input_over_limit(struct xr_conn *conn)
 
 	if (size == 0)
 		return false;
+	/* Counting is dear for a large message that comes in small pieces, and dense input below its need is fine. */
+	if (size < conn->need && iobuf_pinned_at_most(&conn->in, mem_recv_block_type()) <= SPARSE * size)
+		return false;
 	pinned = iobuf_pinned_bytes(&conn->in);
-	if (pinned > limit && pinned > 4 * size) {
+	if (pinned > limit && pinned > SPARSE * size) {
 		compact_input(conn);
 		pinned = iobuf_pinned_bytes(&conn->in);
 	}
