@@ -202,17 +202,6 @@ conn_eof(struct xr_conn *conn)
 
 /* ---- input ---- */
 
-void
-conn_received(struct xr_conn *conn, size_t len)
-{
-	conn->bytes_in += len;
-	net_count(NET_BYTES_IN, len);
-	if (conn->state == CONN_NEGOTIATING)
-		negotiate_input(conn);
-	else
-		conn_touch(conn);
-}
-
 /*
  * Small pieces of much-shared blocks pin many times their size: a peer that sends a byte at a time must not cost more
  * memory than one that sends at once.
@@ -237,30 +226,37 @@ compact_input(struct xr_conn *conn)
 	xr_iobuf_clear(&dense);
 }
 
+/* Whether the input pins more than the limit, after it has been copied together where it was sparse. */
 static bool
 input_over_limit(struct xr_conn *conn)
 {
 	size_t limit = (size_t)option_int(&g_conn_input_limit_kb) * 1024;
+	size_t pinned = iobuf_pinned_bytes(&conn->in);
+
+	if (pinned > limit && pinned > SPARSE * xr_iobuf_size(&conn->in)) {
+		compact_input(conn);
+		pinned = iobuf_pinned_bytes(&conn->in);
+	}
+	return pinned > limit;
+}
+
+static bool
+must_hold(struct xr_conn *conn)
+{
 	size_t size = xr_iobuf_size(&conn->in);
-	size_t pinned;
 
 	if (size == 0)
 		return false;
 	/* Counting is dear for a large message that comes in small pieces, and dense input below its need is fine. */
 	if (size < conn->need && iobuf_pinned_at_most(&conn->in, mem_recv_block_type()) <= SPARSE * size)
 		return false;
-	pinned = iobuf_pinned_bytes(&conn->in);
-	if (pinned > limit && pinned > SPARSE * size) {
-		compact_input(conn);
-		pinned = iobuf_pinned_bytes(&conn->in);
-	}
-	return pinned > limit && size >= conn->need;
+	return input_over_limit(conn) && size >= conn->need;
 }
 
 static void
 update_hold(struct xr_conn *conn)
 {
-	bool hold = input_over_limit(conn);
+	bool hold = must_hold(conn);
 
 	if (hold == conn->hold_input)
 		return;
@@ -268,6 +264,21 @@ update_hold(struct xr_conn *conn)
 	if (hold)
 		net_count(NET_INPUT_HELD, 1);
 	conn->link->hold(conn);
+}
+
+void
+conn_received(struct xr_conn *conn, size_t len)
+{
+	conn->bytes_in += len;
+	net_count(NET_BYTES_IN, len);
+	if (conn->state != CONN_NEGOTIATING) {
+		conn_touch(conn);
+		return;
+	}
+	negotiate_input(conn);
+	/* The rest of a hello is short, and has a deadline: it is never held back. */
+	if (conn->state == CONN_NEGOTIATING)
+		input_over_limit(conn);
 }
 
 /* ---- the deliver step ---- */
