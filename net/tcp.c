@@ -11,11 +11,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define READ_BLOCKS_MIN 2u
-#define READ_TURN_BYTES (256u << 10) /* of one connection in one turn: the others get theirs */
-#define DISCARD_BYTES	(1u << 20)
-#define DISCARD_CALLS	4
-#define WRITE_PIECES	64
+#define READ_BLOCKS_MIN	 2u
+#define READ_TURN_BYTES	 (256u << 10) /* of one connection in one turn: the others get theirs */
+#define DISCARD_BYTES	 (1u << 20)
+#define DISCARD_CALLS	 4
+#define WRITE_PIECES	 64
+#define WRITE_TURN_BYTES (1u << 20) /* likewise */
 
 static struct xr_conn *
 conn_of(struct tcp *tcp)
@@ -187,29 +188,42 @@ tcp_send_bytes(struct xr_conn *conn, const void *data, size_t len)
 	return sent;
 }
 
+/* One call of the system: how much of the front of conn->out has left, -errno. */
+static ssize_t
+flush_some(struct xr_conn *conn)
+{
+	struct iovec iov[WRITE_PIECES];
+	int n = xr_iobuf_iovec(&conn->out, 0, iov, WRITE_PIECES);
+	size_t want = 0;
+	ssize_t sent = send_iov(conn, iov, n);
+
+	if (sent < 0)
+		return sent;
+	for (int i = 0; i < n; i++)
+		want += iov[i].iov_len;
+	xr_iobuf_drop(&conn->out, (size_t)sent);
+	set_full(conn, (size_t)sent < want);
+	return sent;
+}
+
 static int
 tcp_flush(struct xr_conn *conn)
 {
-	struct iovec iov[WRITE_PIECES];
+	size_t total = 0;
 
-	if (conn->tcp.full)
-		return 0;
-	while (xr_iobuf_size(&conn->out)) {
-		int n = xr_iobuf_iovec(&conn->out, 0, iov, WRITE_PIECES);
-		size_t want = 0;
-		ssize_t sent = send_iov(conn, iov, n);
+	while (!conn->tcp.full && total < WRITE_TURN_BYTES && xr_iobuf_size(&conn->out)) {
+		ssize_t sent = flush_some(conn);
 
 		if (sent < 0)
 			return (int)sent;
-		for (int i = 0; i < n; i++)
-			want += iov[i].iov_len;
-		xr_iobuf_drop(&conn->out, (size_t)sent);
-		if ((size_t)sent < want) {
-			set_full(conn, true);
-			return 0;
-		}
+		total += (size_t)sent;
 	}
-	set_full(conn, false);
+	if (conn->tcp.full)
+		return 0;
+	if (xr_iobuf_size(&conn->out))
+		conn_flush_later(conn);
+	else
+		set_full(conn, false);
 	return 0;
 }
 
