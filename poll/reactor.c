@@ -24,7 +24,8 @@ reactor_poll(struct reactor *reactor, enum source_choice choice)
 
 	if (work)
 		reactor->worked_us = reactor->now_us;
-	/* The look before a sleep that finds nothing belongs to what came before it, since no clock was read between. */
+	/* The look before a sleep that finds nothing belongs to what came before it, since no clock was read between.
+	 */
 	if (work || choice == SOURCES_ALL)
 		reactor->spends = work ? STAT_BUSY_US : STAT_IDLE_US;
 	return work;
@@ -86,6 +87,8 @@ end(struct reactor *reactor)
 		hook->fn(reactor, hook->arg);
 	}
 	mailbox_close(&reactor->mailbox);
+	/* They would point into this reactor for ever, also when they are armed anew after another xr_init(). */
+	timer_heap_disarm(&reactor->timers);
 	reactor->running = false;
 	urcu_qsbr_unregister_thread();
 }
