@@ -8,9 +8,13 @@
 #include "net/turn.h"
 #include <errno.h>
 
-#define GIVE_UP_AFTER_US 100000u
-#define RETRY_MIN_US	 1000u
-#define RETRY_MAX_US	 20000u
+/* The application may be about to let go of what it holds; but once one had to be given up, more will have to be. */
+#define PATIENCE_US	  500000u
+#define PATIENCE_AGAIN_US 50000u
+#define AGAIN_US	  1000000u
+
+#define RETRY_MIN_US 1000u
+#define RETRY_MAX_US 20000u
 
 /* Bytes of blocks that it holds and that nothing on this side can set free. */
 static size_t
@@ -85,20 +89,28 @@ scarcity_init(struct scarcity *scarcity)
 	*scarcity = (struct scarcity){.relieve = XR_MSG_INIT(relieve)};
 }
 
+static bool
+out_of_patience(const struct scarcity *scarcity, uint64_t now_us)
+{
+	bool again = scarcity->gave_up_us && now_us - scarcity->gave_up_us < AGAIN_US;
+
+	return now_us - scarcity->since_us >= (again ? PATIENCE_AGAIN_US : PATIENCE_US);
+}
+
 uint64_t
 scarcity_wait(struct xr_conn *conn)
 {
 	struct net_lcore *net = conn->home;
-	uint64_t now_us = xr_now_us(), waited_us, retry_us;
+	struct scarcity *scarcity = &net->scarcity;
+	uint64_t now_us = xr_now_us(), retry_us;
 
-	if (!net->scarcity.since_us)
-		net->scarcity.since_us = now_us;
-	waited_us = now_us - net->scarcity.since_us;
-	if (waited_us >= GIVE_UP_AFTER_US) {
+	if (!scarcity->since_us)
+		scarcity->since_us = now_us;
+	retry_us = (now_us - scarcity->since_us) / 4;
+	if (out_of_patience(scarcity, now_us)) {
 		if (!give_up_largest(net))
 			ask_others(net);
-		net->scarcity.since_us = now_us;
+		scarcity->since_us = scarcity->gave_up_us = now_us;
 	}
-	retry_us = waited_us / 4;
 	return retry_us < RETRY_MIN_US ? RETRY_MIN_US : retry_us > RETRY_MAX_US ? RETRY_MAX_US : retry_us;
 }

@@ -17,6 +17,7 @@ struct net_lcore;
 
 struct scarcity {
 	uint64_t since_us;     /* reading waits since then; 0: there are blocks */
+	uint64_t gave_up_us;   /* when it last had to; 0: never */
 	struct xr_msg relieve; /* another lcore asks for blocks */
 };
 
