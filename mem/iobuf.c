@@ -429,3 +429,13 @@ iobuf_pinned_bytes(const struct xr_iobuf *buf)
 		bytes += block_is_user(piece->block) ? piece->len : block_bytes(piece->block->type);
 	return bytes;
 }
+
+size_t
+iobuf_pool_bytes(const struct xr_iobuf *buf)
+{
+	size_t bytes = 0;
+
+	for (const struct xr_iobuf_piece *piece = pieces_first(buf); piece < pieces_end(buf); piece++)
+		bytes += block_is_user(piece->block) ? 0 : block_bytes(piece->block->type);
+	return bytes;
+}

@@ -56,7 +56,7 @@ endif
 COMPILE = $(CC) $(XR_CFLAGS) $(XR_CPPFLAGS) $(CPPFLAGS) $(CFLAGS)
 LINK    = $(CC) $(XR_LDFLAGS) $(LDFLAGS)
 
-# $(call stamp,FILE,TEXT): rewrites FILE only when TEXT is not what it holds, so that what depends on it is rebuilt then.
+# $(call stamp,FILE,TEXT): rewrites FILE only when TEXT is not what it holds; what depends on it is rebuilt then.
 stamp = $(shell mkdir -p $(dir $(1)) && printf '%s\n' '$(subst ','\'',$(2))' >$(1).new && \
 	if cmp -s $(1).new $(1); then rm -f $(1).new; else mv $(1).new $(1); fi)
 

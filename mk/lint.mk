@@ -18,16 +18,16 @@ run-format:
 format-files:
 	@clang-format -i $(ALL_C) $(ALL_HEADERS)
 
-# One clang-tidy a file, kept as a stamp: only what changed is looked at again.
+# One clang-tidy a file, kept as a stamp: only what changed is looked at again. It speaks only of what it finds.
 TIDY_STAMPS = $(ALL_C:%.c=$(O)/lint/%.tidy)
 lint-tidy: $(TIDY_STAMPS)
 
 TIDY_FLAGS = -std=gnu11 -Wall -Wextra $(if $(filter apps/%,$<),$(APP_CPPFLAGS),$(XR_CPPFLAGS) -I$(O)/include)
 
 $(O)/lint/%.tidy: %.c .clang-tidy tests/.clang-tidy $(ALL_HEADERS) | $(STAGED_HEADERS) $(LIB_GEN) $(APP_GEN)
-	$(call say,TIDY,$<)
-	$(Q)clang-tidy --quiet $< -- $(TIDY_FLAGS)
-	@mkdir -p $(@D) && touch $@
+	$(Q)mkdir -p $(@D)
+	$(Q)clang-tidy --quiet $< -- $(TIDY_FLAGS) >$@.log 2>&1 || { cat $@.log; exit 1; }
+	$(Q)mv $@.log $@
 
 # Leaks and null pointers are left to clang's analyzer and the address sanitizer: cppcheck loses sight of memory in
 # compound literals, and its table of POSIX calls does not know where NULL is allowed.

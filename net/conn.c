@@ -2,6 +2,7 @@
 
 #include "net/conn.h"
 #include "core/log.h"
+#include "mem/mem.h"
 #include "net/negotiate.h"
 #include "net/net.h"
 #include "net/turn.h"
@@ -10,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xrdma/error.h>
+
+#define SPARSE 4 /* input that pins more than this many times its size is copied together */
 
 /* ---- birth ---- */
 
@@ -130,10 +133,14 @@ conn_opened(struct xr_conn *conn)
 		conn_flush_later(conn);
 }
 
-/* Nothing more comes in or is accepted; what is queued leaves first. */
+/* Nothing more comes in or is accepted; what is queued leaves first, unless the link has failed. */
 static void
 begin_close(struct xr_conn *conn)
 {
+	if (conn->reason) {
+		conn_end(conn, conn->reason);
+		return;
+	}
 	conn->state = CONN_CLOSING;
 	conn->sending_over = true;
 	conn->hold_input = false;
@@ -156,6 +163,16 @@ conn_end(struct xr_conn *conn, int reason)
 	cds_list_del_init(&conn->touched);
 	cds_list_del(&conn->flushing);
 	cds_list_add_tail(&conn->flushing, &conn->home->ended);
+}
+
+void
+conn_end_unopened(const struct xr_conn_ops *ops, const void *arg)
+{
+	struct xr_conn *conn;
+
+	cds_list_for_each_entry (conn, &t_net->conns, all)
+		if (conn->state == CONN_NEGOTIATING && !conn->dialled && conn->ops == ops && conn->arg == arg)
+			conn_end(conn, -ECANCELED);
 }
 
 void
@@ -186,17 +203,6 @@ conn_eof(struct xr_conn *conn)
 
 /* ---- input ---- */
 
-void
-conn_received(struct xr_conn *conn, size_t len)
-{
-	conn->bytes_in += len;
-	net_count(NET_BYTES_IN, len);
-	if (conn->state == CONN_NEGOTIATING)
-		negotiate_input(conn);
-	else
-		conn_touch(conn);
-}
-
 /*
  * Small pieces of much-shared blocks pin many times their size: a peer that sends a byte at a time must not cost more
  * memory than one that sends at once.
@@ -221,24 +227,36 @@ compact_input(struct xr_conn *conn)
 	xr_iobuf_clear(&dense);
 }
 
+/* Whether the input pins more than the limit, after it has been copied together where it was sparse. */
 static bool
 input_over_limit(struct xr_conn *conn)
 {
 	size_t limit = (size_t)option_int(&g_conn_input_limit_kb) * 1024;
-	size_t size = xr_iobuf_size(&conn->in);
 
-	conn->in_pinned = size ? iobuf_pinned_bytes(&conn->in) : 0;
-	if (conn->in_pinned > limit && conn->in_pinned > 4 * size) {
+	conn->in_pinned = iobuf_pinned_bytes(&conn->in);
+	if (conn->in_pinned > limit && conn->in_pinned > SPARSE * xr_iobuf_size(&conn->in)) {
 		compact_input(conn);
 		conn->in_pinned = iobuf_pinned_bytes(&conn->in);
 	}
-	return conn->in_pinned > limit && size >= conn->need;
+	return conn->in_pinned > limit;
+}
+
+static bool
+must_hold(struct xr_conn *conn)
+{
+	size_t size = xr_iobuf_size(&conn->in);
+
+	/* Counting is dear for a large message that comes in small pieces, and dense input below its need is fine. */
+	conn->in_pinned = iobuf_pinned_at_most(&conn->in, mem_recv_block_type());
+	if (size == 0 || (size < conn->need && conn->in_pinned <= SPARSE * size))
+		return false;
+	return input_over_limit(conn) && size >= conn->need;
 }
 
 static void
 update_hold(struct xr_conn *conn)
 {
-	bool hold = input_over_limit(conn);
+	bool hold = must_hold(conn);
 
 	if (hold == conn->hold_input)
 		return;
@@ -246,6 +264,21 @@ update_hold(struct xr_conn *conn)
 	if (hold)
 		net_count(NET_INPUT_HELD, 1);
 	conn->link->hold(conn);
+}
+
+void
+conn_received(struct xr_conn *conn, size_t len)
+{
+	conn->bytes_in += len;
+	net_count(NET_BYTES_IN, len);
+	if (conn->state != CONN_NEGOTIATING) {
+		conn_touch(conn);
+		return;
+	}
+	negotiate_input(conn);
+	/* The rest of a hello is short, and has a deadline: it is never held back. */
+	if (conn->state == CONN_NEGOTIATING)
+		input_over_limit(conn);
 }
 
 /* ---- the deliver step ---- */
@@ -287,9 +320,7 @@ conn_deliver(struct xr_conn *conn)
 		conn->link->taken(conn);
 	if (!cds_list_empty(&conn->touched))
 		return; /* resumed: it wants what is left, before any end */
-	if (conn->reason)
-		conn_end(conn, conn->reason);
-	else if (conn->eof && !conn->paused)
+	if (conn->reason || (conn->eof && !conn->paused))
 		begin_close(conn);
 }
 

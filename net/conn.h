@@ -89,6 +89,9 @@ void conn_attach(struct xr_conn *conn);
 /* Dials its peer, for the first time or anew. 0, or a negative errno: nothing follows. */
 int conn_connect(struct xr_conn *conn);
 
+/* Ends the calling lcore's accepted connections with these ops and this arg that have not opened: nobody is told. */
+void conn_end_unopened(const struct xr_conn_ops *ops, const void *arg);
+
 /* False for callbacks that no connection can have. */
 bool conn_ops_valid(const struct xr_conn_ops *ops);
 

@@ -183,7 +183,7 @@ xr_init(int argc, char **argv)
 int
 xr_run(void)
 {
-	if (g_state == ENV_NONE)
+	if (g_state == ENV_NONE || t_lcore != lcore_main())
 		return -EINVAL;
 	if (g_state == ENV_RAN)
 		return -EALREADY;

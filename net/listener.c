@@ -7,6 +7,7 @@
 #include "net/port.h"
 #include "net/turn.h"
 #include "poll/reactor.h"
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <netinet/tcp.h>
@@ -282,6 +283,9 @@ xr_listener_address(const struct xr_listener *listener)
 void
 xr_listener_close(struct xr_listener *listener)
 {
+#ifdef XR_DEBUG
+	assert(listener->home == t_net);
+#endif
 	xr_timer_cancel(&listener->pause);
 	xr_fd_del(&listener->fd);
 	close(listener->fd.fd);
@@ -292,6 +296,8 @@ xr_listener_close(struct xr_listener *listener)
 void
 listeners_close(struct net_lcore *net)
 {
-	while (!cds_list_empty(&net->listeners))
-		xr_listener_close(cds_list_first_entry(&net->listeners, struct xr_listener, link));
+	struct xr_listener *listener, *next;
+
+	cds_list_for_each_entry_safe (listener, next, &net->listeners, link)
+		xr_listener_close(listener);
 }

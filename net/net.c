@@ -47,6 +47,7 @@ struct counter g_net_counters[NET_COUNTERS] = {
 	[NET_INPUT_COMPACTED] = {"conn_input_compacted", "times that sparse input was copied together", 0},
 	[NET_OUTPUT_FULL] = {"conn_output_full", "sends refused because the connection's queue was full", 0},
 	[NET_READ_STARVED] = {"conn_read_starved", "times that reading waited for a free block", 0},
+	[NET_GIVEN_UP] = {"conns_given_up", "connections ended since others could not be read for want of blocks", 0},
 };
 
 int

@@ -315,7 +315,7 @@ add_port(const char *name)
 
 	if (!port)
 		return NULL;
-	strcpy(port->name, name);
+	memcpy(port->name, name, strlen(name) + 1);
 	port->mode = XR_PORT_ADAPTIVE;
 	port->spin_us = SPIN_US_DEFAULT;
 	port->verbs = (struct port_verbs){.gid_index = -1, .block_type = -1};
@@ -417,11 +417,24 @@ const struct xr_option g_port_options[] = {
 
 /* ---- ports and lcores ---- */
 
+static bool
+others_use(const struct xr_port *port, const struct lcore *lcore)
+{
+	const struct xr_port *other;
+
+	cds_list_for_each_entry (other, &g_ports, link)
+		if (other != port && port_uses_lcore(other, lcore->index))
+			return true;
+	return false;
+}
+
+/* A default port that nobody asked for leaves the lcores of those that somebody did as they want them. */
 static void
 use_lcore(struct xr_port *port, struct lcore *lcore)
 {
 	port->lcores[port->lcore_count++] = lcore->index;
-	reactor_add_port(reactor_of(lcore), port->name, g_wait_modes[port->mode], port->spin_us);
+	if (!port->implied || !others_use(port, lcore))
+		reactor_add_port(reactor_of(lcore), port->name, g_wait_modes[port->mode], port->spin_us);
 }
 
 static int
@@ -453,17 +466,32 @@ resolve_lcores(struct xr_port *port)
 	return 0;
 }
 
+/* Behind all others, whose lcores are known when its own are found. */
+static int
+imply_default_port(void)
+{
+	struct xr_port *port = xr_port_find(DEFAULT_PORT);
+	bool polling = option_bool(&g_rdma_use_polling); /* names it as well */
+
+	if (!port) {
+		port = add_port(DEFAULT_PORT);
+		if (!port)
+			return -ENOMEM;
+		port->implied = !polling;
+	}
+	if (polling && !port->mode_given)
+		port->mode = XR_PORT_POLL;
+	return 0;
+}
+
 int
 ports_init(void)
 {
 	struct xr_port *port;
-	int ret;
+	int ret = imply_default_port();
 
-	if (!xr_port_find(DEFAULT_PORT) && !add_port(DEFAULT_PORT))
-		return -ENOMEM;
-	port = xr_port_find(DEFAULT_PORT);
-	if (option_bool(&g_rdma_use_polling) && !port->mode_given)
-		port->mode = XR_PORT_POLL;
+	if (ret)
+		return ret;
 	cds_list_for_each_entry (port, &g_ports, link) {
 		ret = resolve_lcores(port);
 		if (ret)

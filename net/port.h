@@ -34,6 +34,7 @@ struct xr_port {
 	enum port_rdma rdma;
 	struct port_verbs verbs;
 	struct number_set wanted; /* the user's lcores; none: all */
+	bool implied;		  /* the default port, when the user named none such */
 	unsigned *lcores;	  /* their dense indices, ascending */
 	unsigned lcore_count;
 	struct cds_list_head link;

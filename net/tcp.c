@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -17,7 +18,7 @@
 #define DISCARD_BYTES	 (1u << 20)
 #define DISCARD_CALLS	 4
 #define WRITE_PIECES	 64
-#define STARVED_RETRY_US 1000u
+#define WRITE_TURN_BYTES (1u << 20) /* likewise */
 
 static struct xr_conn *
 conn_of(struct tcp *tcp)
@@ -61,11 +62,15 @@ starve(struct xr_conn *conn)
 {
 	static struct log_limit limit;
 	char peer[ADDRESS_TEXT_BYTES];
+	uint64_t retry_us;
 
 	address_format(&conn->peer, peer);
 	log_limited(&limit, XR_LOG_WARNING, "no free block to read into, connection with %s waits", peer);
 	net_count(NET_READ_STARVED, 1);
-	xr_timer_arm(&conn->tcp.starved, STARVED_RETRY_US, 0);
+	retry_us = scarcity_wait(conn);
+	if (conn->state == CONN_ENDED)
+		return;
+	xr_timer_arm(&conn->tcp.starved, retry_us, 0);
 	watch(conn);
 }
 
@@ -98,6 +103,7 @@ read_blocks(struct xr_conn *conn, ssize_t *last)
 			starve(conn);
 			break;
 		}
+		scarcity_over(&conn->home->scarcity);
 		*last = readv(tcp->fd.fd, iov, n);
 		if (*last < 0)
 			*last = -errno;
@@ -113,12 +119,13 @@ read_blocks(struct xr_conn *conn, ssize_t *last)
 	return total;
 }
 
-/* What a closing connection's peer still sends. */
+/* What a closing connection's peer still sends. Not by recv(), whose sanitized version takes NULL for written to. */
 static void
 discard_input(struct xr_conn *conn, ssize_t *last)
 {
 	for (int i = 0; i < DISCARD_CALLS; i++) {
-		*last = recv(conn->tcp.fd.fd, NULL, DISCARD_BYTES, MSG_TRUNC | MSG_DONTWAIT);
+		*last = syscall(SYS_recvfrom, conn->tcp.fd.fd, NULL, DISCARD_BYTES, MSG_TRUNC | MSG_DONTWAIT, NULL,
+				NULL);
 		if (*last < 0)
 			*last = -errno;
 		if (*last <= 0)
@@ -223,29 +230,42 @@ tcp_send_bytes(struct xr_conn *conn, const void *data, size_t len)
 	return sent;
 }
 
+/* One call of the system: how much of the front of conn->out has left, -errno. */
+static ssize_t
+flush_some(struct xr_conn *conn)
+{
+	struct iovec iov[WRITE_PIECES];
+	int n = xr_iobuf_iovec(&conn->out, 0, iov, WRITE_PIECES);
+	size_t want = 0;
+	ssize_t sent = send_iov(conn, iov, n);
+
+	if (sent < 0)
+		return sent;
+	for (int i = 0; i < n; i++)
+		want += iov[i].iov_len;
+	xr_iobuf_drop(&conn->out, (size_t)sent);
+	set_full(conn, (size_t)sent < want);
+	return sent;
+}
+
 static int
 tcp_flush(struct xr_conn *conn)
 {
-	struct iovec iov[WRITE_PIECES];
+	size_t total = 0;
 
-	if (conn->tcp.full)
-		return 0;
-	while (xr_iobuf_size(&conn->out)) {
-		int n = xr_iobuf_iovec(&conn->out, 0, iov, WRITE_PIECES);
-		size_t want = 0;
-		ssize_t sent = send_iov(conn, iov, n);
+	while (!conn->tcp.full && total < WRITE_TURN_BYTES && xr_iobuf_size(&conn->out)) {
+		ssize_t sent = flush_some(conn);
 
 		if (sent < 0)
 			return (int)sent;
-		for (int i = 0; i < n; i++)
-			want += iov[i].iov_len;
-		xr_iobuf_drop(&conn->out, (size_t)sent);
-		if ((size_t)sent < want) {
-			set_full(conn, true);
-			return 0;
-		}
+		total += (size_t)sent;
 	}
-	set_full(conn, false);
+	if (conn->tcp.full)
+		return 0;
+	if (xr_iobuf_size(&conn->out))
+		conn_flush_later(conn);
+	else
+		set_full(conn, false);
 	return 0;
 }
 

@@ -50,30 +50,39 @@ static const struct source_ops g_deliver_ops = {.poll = deliver_poll, .arm = del
 
 /* ---- the flush step ---- */
 
-/* What on_close makes end is finished with the others: each connection ends once. */
+static void
+take_list(struct cds_list_head *from, struct cds_list_head *to)
+{
+	CDS_INIT_LIST_HEAD(to);
+	cds_list_splice(from, to);
+	CDS_INIT_LIST_HEAD(from);
+}
+
+/* What on_close makes end is finished in the next turn: who dials there what fails at once can't keep the step busy. */
 static int
 finish_ended(struct net_lcore *net)
 {
+	struct cds_list_head now;
 	int work = 0;
 
-	while (!cds_list_empty(&net->ended)) {
-		conn_finish(cds_list_first_entry(&net->ended, struct xr_conn, flushing));
+	take_list(&net->ended, &now);
+	while (!cds_list_empty(&now)) {
+		conn_finish(cds_list_first_entry(&now, struct xr_conn, flushing));
 		work++;
 	}
 	return work;
 }
 
-/* What on_writable sends leaves in the next turn: a fast peer can't keep the step from ending. */
+/* What on_writable sends leaves in the next turn likewise. */
 static int
 flush_poll(struct source *source, struct reactor *reactor)
 {
 	struct net_lcore *net = caa_container_of(source, struct net_lcore, flush);
-	CDS_LIST_HEAD(now);
+	struct cds_list_head now;
 	int work = 0;
 
 	(void)reactor;
-	cds_list_splice(&net->flushing, &now);
-	CDS_INIT_LIST_HEAD(&net->flushing);
+	take_list(&net->flushing, &now);
 	while (!cds_list_empty(&now)) {
 		struct xr_conn *conn = cds_list_first_entry(&now, struct xr_conn, flushing);
 
@@ -103,6 +112,7 @@ net_lcore_setup(struct net_lcore *net, const struct lcore *lcore)
 	net->lcore = lcore;
 	net->deliver = (struct source){.name = "deliver", .ops = &g_deliver_ops, .stage = SOURCE_DELIVER};
 	net->flush = (struct source){.name = "flush", .ops = &g_flush_ops, .stage = SOURCE_FLUSH};
+	scarcity_init(&net->scarcity);
 	CDS_INIT_LIST_HEAD(&net->touched);
 	CDS_INIT_LIST_HEAD(&net->flushing);
 	CDS_INIT_LIST_HEAD(&net->ended);
@@ -148,7 +158,8 @@ close_everything(struct reactor *reactor, void *arg)
 	listeners_close(net);
 	cds_list_for_each_entry (conn, &net->conns, all)
 		conn_end(conn, -ECANCELED);
-	finish_ended(net);
+	while (finish_ended(net))
+		;
 }
 
 void

@@ -10,6 +10,7 @@
 #include "core/lcore.h"
 #include "net/peers.h"
 #include "net/rx.h"
+#include "net/scarcity.h"
 #include "poll/source.h"
 #include <urcu/list.h>
 
@@ -21,6 +22,7 @@ struct net_lcore {
 	struct cds_list_head ended;
 	struct cds_list_head conns, listeners; /* all there are */
 	struct rx rx;
+	struct scarcity scarcity;
 	struct peers peers;
 	const struct lcore *lcore;
 	bool closing;				    /* the loop has ended: no new connection, no new listener */

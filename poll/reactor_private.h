@@ -43,6 +43,9 @@ struct reactor {
 
 extern int64_t g_wait_cap_ms;
 
+/* The reactor whose thread this is, NULL elsewhere. */
+extern __thread struct reactor *t_reactor __attribute__((tls_model("initial-exec")));
+
 /* Brings now_us up to date and books the time since the last reading. Never goes back. */
 void reactor_read_clock(struct reactor *reactor);
 

@@ -29,8 +29,8 @@ chosen(const struct source *source, enum source_choice choice)
 	switch (choice) {
 	case SOURCES_BEFORE_WAIT:
 		return !source->ops->waits_in_kernel;
-	case SOURCES_WITH_ARM:
-		return source->ops->arm != NULL;
+	case SOURCES_CQ:
+		return source->stage == SOURCE_CQ;
 	default:
 		return true;
 	}

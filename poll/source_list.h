@@ -20,7 +20,7 @@ void source_list_init(struct source_list *list);
 enum source_choice {
 	SOURCES_ALL,
 	SOURCES_BEFORE_WAIT, /* not those whose last poll is the kernel's wait */
-	SOURCES_WITH_ARM,    /* only those that have an arm() */
+	SOURCES_CQ,	     /* completion queues only */
 };
 
 /* Polls each source of the choice once. The sum of the work. */

@@ -214,6 +214,21 @@ timer_heap_expire(struct timer_heap *heap, uint64_t now_us)
 	return fired;
 }
 
+static void
+disarm_all(struct cds_list_head *timers)
+{
+	while (!cds_list_empty(timers))
+		xr_timer_cancel(timer_of(timers->next));
+}
+
+void
+timer_heap_disarm(struct timer_heap *heap)
+{
+	for (unsigned bucket = 0; bucket < TIMER_BUCKETS; bucket++)
+		disarm_all(&heap->buckets[bucket]);
+	disarm_all(&heap->again);
+}
+
 /* Exact as long as the lowest bucket is small; else its start, at which its timers move into smaller ones. */
 uint64_t
 timer_heap_deadline(struct timer_heap *heap)

@@ -32,6 +32,9 @@ void timer_heap_arm(struct timer_heap *heap, struct xr_timer *timer, uint64_t no
 /* Fires what is due, in order of the due times; a bounded number, which it returns. */
 int timer_heap_expire(struct timer_heap *heap, uint64_t now_us);
 
+/* Cancels every timer. */
+void timer_heap_disarm(struct timer_heap *heap);
+
 /* A time before which nothing is due; SOURCE_NEVER without timers. */
 uint64_t timer_heap_deadline(struct timer_heap *heap);
 

@@ -154,14 +154,14 @@ wait_block(struct reactor *reactor)
 
 /*
  * The cap has ended the sleep, and everything is armed still. Work that is here now, and whose wake-up does not come
- * either, would have been slept through for ever. Only sources that wake by themselves are looked at: no callback of
- * the application's runs before the verdict, as its doings could raise an event that hides the loss.
+ * either, would have been slept through for ever. Only the mailbox and the completion queues are looked at: no
+ * callback of the application's runs before the verdict, as its doings could raise an event that hides the loss.
  */
 static enum wake_cause
 check_rescue(struct reactor *reactor)
 {
 	if (!mailbox_overslept(&reactor->mailbox)) {
-		if (!reactor_poll(reactor, SOURCES_WITH_ARM))
+		if (!reactor_poll(reactor, SOURCES_CQ))
 			return WAKE_CAP;
 		if (fd_source_wait(&reactor->fds, RESCUE_GRACE_US) > 0)
 			return WAKE_FD;

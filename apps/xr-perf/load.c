@@ -196,7 +196,7 @@ make_lanes(struct load *load)
 		count++;
 	}
 	load->lane_count = load->running = count;
-	return 0;
+	return count > 0 ? 0 : -ENODEV;
 }
 
 /* "A+B" into its parts. */
@@ -209,8 +209,9 @@ split_servers(struct load *load)
 	load->servers_text = text;
 	if (!text || !load->servers)
 		return -ENOMEM;
-	while (rest)
+	do
 		load->servers[load->server_count++] = strsep(&rest, "+");
+	while (rest);
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MIB (1024 * 1024)
+#define MIB (1024LL * 1024)
 
 struct perf_common g_common = {.json = "", .counters = ""};
 
@@ -28,7 +28,7 @@ static const struct xr_option common_options[] = {
 	 .value = &g_common.max_body_size,
 	 .default_value = "67108864",
 	 .min = 64,
-	 .max = 2047LL * MIB,
+	 .max = 2047 * MIB,
 	 .placeholder = "BYTES",
 	 .help = "largest frame that is taken from the peer; a larger one closes the connection"},
 	{0},

@@ -191,9 +191,9 @@ on_timeout(struct xr_timer *timer)
 {
 	struct call *call = caa_container_of(timer, struct call, timer);
 	struct channel_lcore *here = call->here;
-	char text[192];
+	char text[64];
 
-	snprintf(text, sizeof text, "%s: no answer within %d ms", here->channel->address, call->timeout_ms);
+	snprintf(text, sizeof text, "no answer within %d ms", call->timeout_ms);
 	rpc_count(RPC_CALLS_TIMED_OUT);
 	channel_enter(here);
 	channel_fail_call(call, XR_RPC_ERPCTIMEDOUT, text);

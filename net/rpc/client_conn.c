@@ -88,19 +88,18 @@ error_of(int reason)
 	return reason == 0 ? XR_RPC_EEOF : XR_RPC_EFAILEDSOCKET;
 }
 
-static void
+/* Not to whom: whoever called knows, and says it with the errors that the peer has worded, too. */
+static const char *
 describe_end(const struct client_conn *conn, int reason, char *text, size_t size)
 {
-	const char *address = conn->here->channel->address;
-
 	if (conn->why)
-		snprintf(text, size, "%s: %s", address, conn->why);
-	else if (reason == 0)
-		snprintf(text, size, "%s: closed by the peer", address);
-	else if (!conn->opened)
-		snprintf(text, size, "can't connect to %s: %s", address, xr_strerror(reason));
-	else
-		snprintf(text, size, "%s: %s", address, xr_strerror(reason));
+		return conn->why;
+	if (reason == 0)
+		return "closed by the peer";
+	if (conn->opened)
+		return xr_strerror(reason);
+	snprintf(text, size, "can't connect: %s", xr_strerror(reason));
+	return text;
 }
 
 static void
@@ -108,16 +107,15 @@ on_close(struct xr_conn *xr_conn, int reason)
 {
 	struct client_conn *conn = xr_conn_arg(xr_conn);
 	struct channel_lcore *here;
-	char text[256];
+	char text[128];
 
 	if (!conn)
 		return;
 	here = conn->here;
 	if (here->current == conn)
 		here->current = NULL;
-	describe_end(conn, reason, text, sizeof text);
 	channel_enter(here);
-	fail_calls(conn, error_of(reason), text);
+	fail_calls(conn, error_of(reason), describe_end(conn, reason, text, sizeof text));
 	forget(conn);
 	channel_leave(here);
 }

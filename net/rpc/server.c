@@ -3,6 +3,7 @@
 /* The server as its owner sees it: opened, listening, closed. */
 
 #include "net/rpc/server.h"
+#include "net/conn.h"
 #include "net/rpc/frame.h"
 #include "net/rpc/rpc.h"
 #include "poll/reactor.h"
@@ -115,6 +116,13 @@ xr_rpc_server_add(struct xr_rpc_server *server, const char *service, const char 
 	return service_add(&server->services, service, method, handler, arg);
 }
 
+/* What its connections carry until they open. */
+static void *
+server_conn_arg(const struct xr_rpc_server *server)
+{
+	return (void *)(uintptr_t)server->id;
+}
+
 /* Room for one more listener, with its address still to come. */
 static int
 reserve_listener(struct xr_rpc_server *server)
@@ -134,7 +142,7 @@ xr_rpc_server_listen(struct xr_rpc_server *server, struct xr_port *port, const c
 	const struct xr_listen_opts opts = {
 		.size = sizeof opts,
 		.ops = &g_server_conn_ops,
-		.arg = (void *)(uintptr_t)server->id,
+		.arg = server_conn_arg(server),
 	};
 	struct server_listener entry;
 	int error = reserve_listener(server);
@@ -165,7 +173,8 @@ close_here(struct xr_msg *msg, int status)
 	struct server_slot *slot = caa_container_of(msg, struct server_slot, close);
 	struct xr_rpc_server *server = slot->server;
 
-	(void)status;
+	if (status == 0)
+		conn_end_unopened(&g_server_conn_ops, server_conn_arg(server));
 	if (slot->here)
 		server_lcore_close(slot->here);
 	server_put(server);

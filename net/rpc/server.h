@@ -38,9 +38,10 @@ struct server_conn {
 	struct server_lcore *here;
 	struct xr_conn *conn; /* NULL: it has ended */
 	uint32_t refs;
-	bool needs_more;	 /* xr_conn_need() holds for a frame that is still to come */
-	bool blocked;		 /* the connection takes no more: answers gather in backlog, reading pauses */
-	struct xr_iobuf backlog; /* whole frames */
+	bool needs_more;	  /* xr_conn_need() holds for a frame that is still to come */
+	bool blocked;		  /* the connection takes no more: answers gather in backlog, reading pauses */
+	struct xr_iobuf backlog;  /* whole frames */
+	struct xr_timer deadline; /* of a blocked one when the server closes: its peer does not read its answers */
 	struct cds_list_head link;
 };
 

@@ -76,6 +76,7 @@ discard(struct xr_rpc_call *call)
 {
 	struct server_conn *conn = call->conn;
 
+	rpc_count(RPC_ANSWERS_DROPPED);
 	drop_contents(call);
 	xr_iobuf_clear(&call->answer);
 	free(call);

@@ -2,6 +2,7 @@
 
 /* A server's connections: requests are cut out of the stream and handed on, answers leave, nothing is lost between. */
 
+#include "net/net.h"
 #include "net/rpc/frame.h"
 #include "net/rpc/rpc.h"
 #include "net/rpc/server.h"
@@ -49,14 +50,32 @@ close_when_idle(struct server_conn *conn)
 		xr_conn_close(conn->conn);
 }
 
+/* Answers that are held back leave before the end, as long as the peer reads them. */
+static void
+limit_blocked(struct server_conn *conn)
+{
+	if (conn->blocked)
+		xr_timer_arm(&conn->deadline, (uint64_t)option_int(&g_conn_close_ms) * 1000u, 0);
+}
+
+static void
+deadline_passed(struct xr_timer *timer)
+{
+	struct server_conn *conn = caa_container_of(timer, struct server_conn, deadline);
+
+	server_conn_fail(conn, -ETIMEDOUT);
+}
+
 void
 server_lcore_close(struct server_lcore *here)
 {
 	struct server_conn *conn;
 
 	here->closing = true;
-	cds_list_for_each_entry (conn, &here->conns, link)
+	cds_list_for_each_entry (conn, &here->conns, link) {
+		limit_blocked(conn);
 		close_when_idle(conn);
+	}
 }
 
 /* ---- a connection's life ---- */
@@ -72,6 +91,7 @@ server_conn_new(struct xr_rpc_server *server, struct xr_conn *conn)
 	new->here = here;
 	new->conn = conn;
 	new->refs = 1;
+	new->deadline = (struct xr_timer)XR_TIMER_INIT(deadline_passed);
 	cds_list_add(&new->link, &here->conns);
 	return new;
 }
@@ -116,6 +136,7 @@ on_close(struct xr_conn *xr_conn, int reason)
 	if (!conn)
 		return;
 	conn->conn = NULL;
+	xr_timer_cancel(&conn->deadline);
 	cds_list_del(&conn->link);
 	xr_iobuf_clear(&conn->backlog);
 	server_conn_put(conn);
@@ -149,6 +170,8 @@ hold_back(struct server_conn *conn, struct xr_iobuf *frame)
 	if (!conn->blocked) {
 		conn->blocked = true;
 		xr_conn_pause(conn->conn);
+		if (conn->here->closing)
+			limit_blocked(conn);
 	}
 }
 
@@ -191,6 +214,7 @@ on_writable(struct xr_conn *xr_conn)
 		return;
 	}
 	conn->blocked = false;
+	xr_timer_cancel(&conn->deadline);
 	xr_conn_resume(xr_conn);
 	server_conn_call_ended(conn);
 }

@@ -35,7 +35,9 @@ struct xr_conn_ops {
 	void (*on_writable)(struct xr_conn *conn);
 	/**
 	 * The last call. reason 0: closed by either side after all data; else a negative errno: -ECONNRESET, -EPROTO,
-	 * -ETIMEDOUT (a deadline passed), -ECANCELED (xr_stop), -XR_ERDMA, or what xr_conn_abort() was given.
+	 * -ETIMEDOUT (a deadline passed), -ECANCELED (xr_stop), -ENOMEM (given up for the sake of others when no block
+	 * was left), -XR_ERDMA, or what xr_conn_abort() was given. What came before the peer's end or its reset has
+	 * been delivered; a paused connection waits with its end until it is resumed, but not with a reset.
 	 */
 	void (*on_close)(struct xr_conn *conn, int reason);
 };
@@ -117,9 +119,9 @@ XR_API void xr_conn_resume(struct xr_conn *conn);
 XR_API void xr_conn_need(struct xr_conn *conn, size_t bytes);
 
 /**
- * Closes: no on_data any more; what is queued still leaves, then the peer sees the end, then, when its own end has
- * come, on_close(0). It takes conn_close_ms at most, after which on_close has -ETIMEDOUT. A dial that has not opened
- * yet and has nothing queued ends with -ECANCELED. Repeating it is allowed.
+ * Closes: no on_data any more, and the input is emptied now, also inside on_data; what is queued still leaves, then the
+ * peer sees the end, then, when its own end has come, on_close(0). It takes conn_close_ms at most, after which on_close
+ * has -ETIMEDOUT. A dial that has not opened yet and has nothing queued ends with -ECANCELED. Repeating it is allowed.
  */
 XR_API void xr_conn_close(struct xr_conn *conn);
 

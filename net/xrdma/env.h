@@ -25,7 +25,7 @@ XR_API int xr_init(int argc, char **argv);
 /**
  * Runs the workers until xr_stop(): the calling thread, the one that called xr_init(), is the main lcore's. When it
  * returns, every listener is closed, every connection has had its on_close, and no callback runs any more.
- * Returns 0. Errors: -EINVAL before xr_init(), -EALREADY when it has run before.
+ * Returns 0. Errors: -EINVAL before xr_init() or on another thread than that, -EALREADY when it has run before.
  */
 XR_API int xr_run(void);
 

@@ -12,7 +12,8 @@ XR_BEGIN_DECLS
  *   --port NAME,mode=poll|event|adaptive,spin_us=N,lcores=LIST,rdma=auto|off|require
  *
  * and may be given several times; values that are left out keep the default. There is always a port `default`
- * (adaptive, every lcore), which `--port default,mode=poll` changes. Ports live from xr_init() to xr_fini().
+ * (adaptive, every lcore), which `--port default,mode=poll` changes; when it is not named, it drives only the lcores
+ * that no other port uses, and on the others goes along with their mode. Ports live from xr_init() to xr_fini().
  *
  * What its connections want of RDMA can be said too: dev=NAME,ibport=N,gid=N (the device, its port counted from 1, the
  * GID index), block=default|large|huge (blocks to receive into), sq=N,rq=N (16 to 4096 messages); what is left out is

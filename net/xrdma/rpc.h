@@ -8,7 +8,11 @@ XR_BEGIN_DECLS
 
 /**
  * baidu_std ("PRPC") over connections: byte-compatible with brpc in both roles. Messages and attachments are iobufs;
- * attachments are never copied, compressed or looked at.
+ * attachments are never copied, compressed or looked at, and of messages only short ones are copied, when they leave.
+ *
+ * Not done: compression (a compressed request is answered with EREQUEST, a compressed response ends its call with
+ * ERESPONSE), authentication, streams, checksums (none is sent, and a peer's is not verified). An RpcMeta of more than
+ * 64 KiB ends its connection, as does everything that is no frame.
  */
 
 /** Errors of the protocol, by its own numbers. They come from the peer, or from this side on the peer's behalf. */
@@ -34,7 +38,10 @@ XR_API const char *xr_rpc_strerror(int error_code);
 
 struct xr_rpc_server;
 
-/** One call being served. It is the handler's until xr_rpc_reply() or xr_rpc_fail(), one of which must follow. */
+/**
+ * One call being served. It is the handler's until xr_rpc_reply() or xr_rpc_fail(), one of which must follow, before
+ * xr_fini().
+ */
 struct xr_rpc_call;
 
 /** Runs on the connection's lcore; must not block. It may answer at once or later, from any thread. */
@@ -63,7 +70,8 @@ XR_API const char *xr_rpc_server_address(const struct xr_rpc_server *server, uns
 
 /**
  * Closes: no new connections and no new calls (ELOGOFF); calls in work are answered, connections end; then the server
- * frees itself. On the lcore that listened; does not block.
+ * frees itself. A client that does not read its answers is cut off after conn_close_ms. On the lcore that listened,
+ * also in a handler, or on the main thread after xr_run(); does not block.
  */
 XR_API void xr_rpc_server_close(struct xr_rpc_server *server);
 
@@ -81,7 +89,10 @@ XR_API int32_t xr_rpc_call_timeout_ms(const struct xr_rpc_call *call);
  */
 XR_API void xr_rpc_reply(struct xr_rpc_call *call, struct xr_iobuf *message, struct xr_iobuf *attachment);
 
-/** Answers with an error; error_code 0 is turned into EINTERNAL, text may be NULL. Any thread, once. */
+/**
+ * Answers with an error. error_code is one of enum xr_rpc_error or any other number above 0 (else: EINTERNAL); text
+ * NULL: xr_rpc_strerror()'s. Any thread, once.
+ */
 XR_API void xr_rpc_fail(struct xr_rpc_call *call, int error_code, const char *text);
 
 /* ---- client ---- */
@@ -114,12 +125,15 @@ struct xr_rpc_request {
 
 struct xr_rpc_response {
 	int error_code;		  /**< 0, a number of enum xr_rpc_error or another one of the peer's, or -ECANCELED */
-	const char *error_text;	  /**< "" for 0 */
+	const char *error_text;	  /**< what happened, not at which address; "" for 0 */
 	struct xr_iobuf *message; /**< may be taken from; dropped when done returns */
 	struct xr_iobuf *attachment; /**< likewise */
 };
 
-/** Runs once for each call that was taken, on the lcore that made it, never inside xr_rpc_call() itself. */
+/**
+ * Runs once for each call that was taken, on the lcore that made it, never inside xr_rpc_call() and never inside
+ * another done of the same channel. It may call, cancel and close.
+ */
 typedef void xr_rpc_done(const struct xr_rpc_response *response, void *arg);
 
 typedef uint64_t xr_rpc_id;
@@ -132,15 +146,19 @@ typedef uint64_t xr_rpc_id;
 XR_API int xr_rpc_call(struct xr_rpc_channel *channel, const struct xr_rpc_request *request, xr_rpc_done *done,
 		       void *arg, xr_rpc_id *id);
 
-/** done runs this turn with -ECANCELED, unless it already ran. On the lcore that called. */
+/**
+ * Ends a call with -ECANCELED, unless it has ended: done runs before this returns or, when this is called by a done of
+ * the same channel, right after that one. On the lcore that called.
+ */
 XR_API void xr_rpc_cancel(struct xr_rpc_channel *channel, xr_rpc_id id);
 
 /** The calling lcore's connection, as xr_conn_info() tells it. Errors: -ENOTCONN there is none. */
 XR_API int xr_rpc_channel_info(struct xr_rpc_channel *channel, struct xr_conn_info *info);
 
 /**
- * Closes: calls in work end with -ECANCELED, each on its own lcore; the channel frees itself when all have. No call on
- * it may follow. Any lcore or the main thread; does not block.
+ * Closes: calls in work end with -ECANCELED in a later turn, each on its own lcore; the channel frees itself when all
+ * have. No call on it may follow, but for xr_rpc_call() (-ESHUTDOWN) and xr_rpc_cancel() in a done that this brings.
+ * Any thread, also in a done, also the main one after xr_run(); does not block.
  */
 XR_API void xr_rpc_channel_close(struct xr_rpc_channel *channel);
 

@@ -60,7 +60,8 @@ struct xr_timer {
 
 /**
  * Arms a timer, or arms it anew: it fires first after_us microseconds from the turn's time (0: in this turn or the
- * next) and then, unless period_us is 0, every period_us after that; periods missed are left out, not made up for.
+ * next) and then, unless period_us is 0, every period_us after that; periods missed are left out, not made up for. When
+ * xr_run() returns no timer is armed any more.
  */
 XR_API void xr_timer_arm(struct xr_timer *timer, uint64_t after_us, uint64_t period_us);
 

@@ -137,14 +137,43 @@ listen_anywhere(void)
 	return fd;
 }
 
-/* One connection after the other; `partial` is what has come of the request that is not whole yet. */
+/* One connection after the other. */
+struct served {
+	int listener, conn;
+	size_t partial; /* what has come of the request that is not whole yet */
+};
+
+static void
+accept_next(const struct yardstick *yard, struct served *served)
+{
+	served->conn = accept4(served->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (served->conn < 0)
+		die("accept");
+	set_nodelay(served->conn);
+	watch(yard, served->conn);
+	served->partial = 0;
+}
+
+static void
+answer(const struct yardstick *yard, struct served *served)
+{
+	size_t got = receive_bytes(served->conn);
+
+	if (got == 0)
+		close(served->conn);
+	if (got == 0 || got == SIZE_MAX)
+		return;
+	served->partial += got;
+	send_bytes(served->conn, served->partial / yard->request * yard->response);
+	served->partial %= yard->request;
+}
+
 static void
 serve(const struct yardstick *yard)
 {
-	int listener = listen_anywhere(), conn = -1;
-	size_t partial = 0;
+	struct served served = {.listener = listen_anywhere(), .conn = -1};
 
-	watch(yard, listener);
+	watch(yard, served.listener);
 	watch(yard, STDIN_FILENO);
 	for (;;) {
 		struct epoll_event events[EVENTS];
@@ -153,24 +182,10 @@ serve(const struct yardstick *yard)
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.fd == STDIN_FILENO)
 				return;
-			if (events[i].data.fd == listener) {
-				conn = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-				if (conn < 0)
-					die("accept");
-				set_nodelay(conn);
-				watch(yard, conn);
-				partial = 0;
-				continue;
-			}
-			size_t got = receive_bytes(conn);
-
-			if (got == 0)
-				close(conn);
-			if (got == 0 || got == SIZE_MAX)
-				continue;
-			partial += got;
-			send_bytes(conn, partial / yard->request * yard->response);
-			partial %= yard->request;
+			if (events[i].data.fd == served.listener)
+				accept_next(yard, &served);
+			else
+				answer(yard, &served);
 		}
 	}
 }
@@ -190,6 +205,21 @@ connect_to(uint16_t port)
 	return fd;
 }
 
+/* What the client has seen since it was warm. */
+struct measured {
+	uint32_t *samples; /* nanoseconds; the first SAMPLES_MAX of them */
+	size_t sample_count;
+	uint64_t exchanges;
+};
+
+static void
+measure(struct measured *measured, uint64_t latency_ns)
+{
+	if (measured->sample_count < SAMPLES_MAX)
+		measured->samples[measured->sample_count++] = (uint32_t)latency_ns;
+	measured->exchanges++;
+}
+
 static int
 compare_samples(const void *a, const void *b)
 {
@@ -198,23 +228,30 @@ compare_samples(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
+static double
+median_us(struct measured *measured)
+{
+	size_t middle = measured->sample_count / 2;
+
+	if (measured->sample_count == 0)
+		return 0;
+	qsort(measured->samples, measured->sample_count, sizeof measured->samples[0], compare_samples);
+	return (double)measured->samples[middle] / 1e3;
+}
+
 /* Answers come in the order of the requests: a ring of start times is all that a latency needs. */
 static void
-call(const struct yardstick *yard, uint16_t port, size_t depth, uint64_t seconds)
+exchange(const struct yardstick *yard, int conn, size_t depth, uint64_t run_ns, struct measured *measured)
 {
-	uint32_t *samples = malloc(SAMPLES_MAX * sizeof *samples);
-	uint64_t *starts = calloc(depth, sizeof *starts), begin = now_ns(), measured = 0, answered = 0, end;
-	size_t partial = 0, sample_count = 0;
-	int conn = connect_to(port);
+	uint64_t *starts = calloc(depth, sizeof *starts), begin = now_ns(), answered = 0;
+	size_t partial = 0;
 
-	if (!samples || !starts)
-		die("malloc");
-	watch(yard, conn);
+	if (!starts)
+		die("calloc");
 	for (size_t i = 0; i < depth; i++)
 		starts[i] = begin;
 	send_bytes(conn, depth * yard->request);
-	end = begin + WARM_UP_NS + seconds * 1000000000u;
-	for (uint64_t now = begin; now < end;) {
+	for (uint64_t now = begin; now < begin + WARM_UP_NS + run_ns;) {
 		struct epoll_event events[EVENTS];
 		size_t got = wait_events(yard, events) > 0 ? receive_bytes(conn) : SIZE_MAX, whole;
 
@@ -227,22 +264,28 @@ call(const struct yardstick *yard, uint16_t port, size_t depth, uint64_t seconds
 		partial %= yard->response;
 		now = now_ns();
 		for (size_t i = 0; i < whole; i++, answered++) {
-			uint64_t *start = &starts[answered % depth];
-
-			if (now - begin > WARM_UP_NS) {
-				if (sample_count < SAMPLES_MAX)
-					samples[sample_count++] = (uint32_t)(now - *start);
-				measured++;
-			}
-			*start = now;
+			if (now > begin + WARM_UP_NS)
+				measure(measured, now - starts[answered % depth]);
+			starts[answered % depth] = now;
 		}
 		send_bytes(conn, whole * yard->request);
 	}
-	qsort(samples, sample_count, sizeof *samples, compare_samples);
-	printf("%.3f %.1f\n", sample_count ? samples[sample_count / 2] / 1e3 : 0.0, (double)measured / (double)seconds);
-	close(conn);
 	free(starts);
-	free(samples);
+}
+
+static void
+call(const struct yardstick *yard, uint16_t port, size_t depth, uint64_t seconds)
+{
+	struct measured measured = {.samples = malloc(SAMPLES_MAX * sizeof measured.samples[0])};
+	int conn = connect_to(port);
+
+	if (!measured.samples)
+		die("malloc");
+	watch(yard, conn);
+	exchange(yard, conn, depth, seconds * 1000000000u, &measured);
+	close(conn);
+	printf("%.3f %.1f\n", median_us(&measured), (double)measured.exchanges / (double)seconds);
+	free(measured.samples);
 }
 
 static unsigned

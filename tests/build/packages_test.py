@@ -81,7 +81,8 @@ class Packages(suite.Case):
         for sudo in ({}, {"sudo": "exit 1"}):
             with self.subTest(sudo):
                 env = self.machine(uid=1000, dpkg_query=DPKG_QUERY, apt_get=APT_GET, **sudo)
-                self.assertIn("apt-get install --no-install-recommends spin", self.expect(1, self.packages(env, "check")))
+                told = self.expect(1, self.packages(env, "check"))
+                self.assertIn("apt-get install --no-install-recommends spin", told)
                 self.assertEqual(self.calls(), [])
                 shutil.rmtree(self.folder / "bin")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""What is built again after a change, and what is not: in a copy of the tree, asked of make without building."""
+"""What is built again after a change, and what is not: in a copy of the tree."""
 
 import pathlib
 import re
@@ -23,64 +23,69 @@ class Rebuild(suite.Case):
 
     @classmethod
     def make(cls, *arguments, flags=FAST):
-        return suite.run("make", flags, *arguments, cwd=cls.tree, env=suite.plain_make_environment())
+        return suite.run("make", flags, *arguments, cwd=cls.tree, env=suite.plain_environment())
 
-    def would_build(self, **options):
-        """What `make -n library` would compile, link and generate. Builds it then, for the tests that follow."""
-        planned = self.expect(0, self.make("-n", "library", **options))
-        self.expect(0, self.make("-j2", "library", **options))
-        built = re.findall(r"^\s*printf '  %-7s %s\\n' '(\w+)' '(\S+)'", planned, re.MULTILINE)
-        return {f"{what} {name}" for what, name in built}
+    def built(self, **options):
+        """What a make compiles, links and generates."""
+        told = self.expect(0, self.make("-j2", "library", **options))
+        return {" ".join(words) for words in re.findall(r"^  ([A-Z]+) +(\S+)$", told, re.MULTILINE)}
 
     def change(self, name, text="\n"):
         with open(self.tree / name, "a", encoding="utf-8") as file:
             file.write(text)
 
     def test_nothing_after_nothing(self):
-        self.assertEqual(self.would_build(), set())
+        self.assertEqual(self.built(), set())
 
     def test_one_source_file(self):
         self.change("core/error.c")
-        self.assertEqual(self.would_build(), {"CC obj/core/error.o", "LD libxrdma-reactor.so.0", "AR libxrdma-reactor.a"})
+        self.assertEqual(self.built(), {"CC obj/core/error.o", "LD libxrdma-reactor.so.0", "AR libxrdma-reactor.a"})
 
     def test_a_private_header_rebuilds_those_who_include_it(self):
         self.change("mem/block.h")
-        built = self.would_build()
+        built = self.built()
         self.assertIn("CC obj/mem/block.o", built)
         self.assertNotIn("CC obj/core/error.o", built)
 
     def test_a_public_header_is_staged_anew(self):
         self.change("core/xrdma/error.h", "/* changed */\n")
-        self.assertIn("CC obj/core/error.o", self.would_build())
+        self.assertIn("CC obj/core/error.o", self.built())
         self.assertIn("/* changed */", (self.tree / "build/include/xrdma/error.h").read_text(encoding="utf-8"))
 
     def test_a_message_is_generated_anew(self):
         proto = next(self.tree.glob("net/rpc/*.proto")).relative_to(self.tree)
         self.change(proto)
-        built = self.would_build()
+        built = self.built()
         self.assertIn(f"PROTOC {proto}", built)
         self.assertIn(f"CC obj/gen/{proto.with_suffix('')}.pb-c.o", built)
-        users = [path for path in (self.tree / "net").rglob("*.c") if f'"{proto.with_suffix("")}.pb-c.h"' in path.read_text()]
+        header = f"{proto.with_suffix('')}.pb-c.h"
+        notes = (self.tree / "build/obj/net").rglob("*.d")
+        users = [path for path in notes if header in path.read_text(encoding="utf-8")]
+        self.assertNotEqual(users, [])
         for user in users:
-            self.assertIn(f"CC obj/{user.relative_to(self.tree).with_suffix('.o')}", built)
+            self.assertIn(f"CC {user.relative_to(self.tree / 'build').with_suffix('.o')}", built)
 
     def test_a_changed_flag_rebuilds_and_rebuilds_back(self):
         objects = {path.relative_to(self.tree / "build").as_posix() for path in (self.tree / "build/obj").rglob("*.o")}
         for flags in FAST + " -DOTHER", FAST:
-            built = self.would_build(flags=flags)
+            built = self.built(flags=flags)
             self.assertEqual({name[3:] for name in built if name.startswith("CC ")}, objects)
 
     def test_a_source_that_comes_and_goes(self):
         source = self.tree / "core/extra.c"
         source.write_text("int extra(void);\nint extra(void) { return 0; }\n", encoding="utf-8")
         links = {"LD libxrdma-reactor.so.0", "AR libxrdma-reactor.a"}
-        self.assertEqual(self.would_build(), links | {"CC obj/core/extra.o"})
+        self.assertEqual(self.built(), links | {"CC obj/core/extra.o"})
         source.unlink()
-        self.assertEqual(self.would_build(), links)
+        self.assertEqual(self.built(), links)
 
     def test_switches_that_do_not_exist_are_refused(self):
         for flags, allowed in ("RDMA=maybe", "allowed are yes and no"), ("SAN=memory", "allowed are address"):
             self.assertIn(allowed, self.expect(2, self.make(flags=flags)))
+
+    def test_clean_goes_alone(self):
+        self.assertIn("make clean && make library", self.expect(2, self.make("clean", "library")))
+        self.assertEqual(self.built(), set())
 
     def test_clean_removes_only_a_build(self):
         other = self.folder / "mine"

@@ -94,7 +94,8 @@ class Runner(suite.Case):
 
     def check(self, *cases):
         """mk/check over parts whose make is a script that knows only them."""
-        make = self.program("make", "case $2 in\n" + "\n".join(f"check-{name}) {text} ;;" for name, text in cases) + "\nesac")
+        targets = "".join(f"check-{name}) {text} ;;\n" for name, text in cases)
+        make = self.program("make", f"case $2 in\n{targets}esac")
         process = suite.run(suite.ROOT / "mk/check", make, *(name for name, _ in cases))
         return process.returncode, process.stdout.splitlines()
 
@@ -105,7 +106,8 @@ class Runner(suite.Case):
         self.assertRegex(lines[-3], r"^b +\d+\.\d +3 +0 +1$")
 
     def test_check_goes_on_after_a_failure(self):
-        status, lines = self.check(("a", "echo 'a: 1 passed, 1 failed, 0 skipped'; echo 'make: Error'; exit 2"), ("b", GREEN))
+        red = "echo 'a: 1 passed, 1 failed, 0 skipped'; echo 'make: Error'; exit 2"
+        status, lines = self.check(("a", red), ("b", GREEN))
         self.assertEqual((status, lines[-1]), (1, "4 passed, 1 failed, 1 skipped"))
 
     def test_check_lets_no_part_be_green_for_nothing(self):

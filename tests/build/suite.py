@@ -31,16 +31,15 @@ class Case(unittest.TestCase):
         return process.stdout
 
 
-def plain_make_environment():
-    """Without what a make above us hands down: a copy of the tree is built by its own lights."""
-    return {name: value for name, value in os.environ.items()
-            if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")}
+def plain_environment():
+    """Without what a make above us hands down (O, CC, SAN, job slots, ...): a copy of the tree is built on its own."""
+    return {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
 
 
-def copy_tree(to):
-    """The sources, as they are now."""
+def copy_tree(to, names=TOP_LEVEL):
+    """The sources, or some of them, as they are now."""
     to.mkdir()
-    for name in TOP_LEVEL:
+    for name in names:
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, to / name, symlinks=True)

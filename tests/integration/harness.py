@@ -20,6 +20,7 @@ import traceback
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("XR_BUILD") or os.path.join(ROOT, "build")
 SANITIZED = bool(os.environ.get("XR_SAN"))
+THREAD_SANITIZED = "thread" in os.environ.get("XR_SAN", "")
 
 # Time limits below are for a bare build on an idle machine.
 SLACK = 5 if SANITIZED else 2
@@ -107,12 +108,12 @@ class Stream:
 
 
 class Program:
-    """A running program of the build."""
+    """A running program of the build; a wrapper is a command that runs it, such as valgrind."""
 
     running = []
 
-    def __init__(self, *args, name="xr-perf"):
-        self.command = [os.path.join(BUILD, "bin", name), *map(str, args)]
+    def __init__(self, *args, name="xr-perf", wrapper=()):
+        self.command = [*wrapper, os.path.join(BUILD, "bin", name), *map(str, args)]
         self._process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                          stderr=subprocess.PIPE)
         self.pid = self._process.pid
@@ -189,10 +190,10 @@ class Program:
 class Server(Program):
     """An xr-perf server on a port that the system chose, ready to be called."""
 
-    def __init__(self, *args, mode="adaptive", cpu=SERVER_CPU, listen="127.0.0.1:0"):
+    def __init__(self, *args, mode="adaptive", cpu=SERVER_CPU, listen="127.0.0.1:0", wrapper=()):
         self.counters_file, self.json_file = scratch("counters"), scratch("json")
         super().__init__("server", "-l", cpu, "--port", f"default,mode={mode}", "--listen", listen,
-                         "--counters", self.counters_file, "--json", self.json_file, *args)
+                         "--counters", self.counters_file, "--json", self.json_file, *args, wrapper=wrapper)
         self.address = self.wait_stdout(r"^listening on (\S+)$").group(1)
         self.port = int(self.address.rsplit(":", 1)[1])
 
@@ -218,10 +219,10 @@ class Server(Program):
 class Client(Program):
     """An xr-perf client."""
 
-    def __init__(self, address, *args, mode="adaptive", cpu=CLIENT_CPU):
+    def __init__(self, address, *args, mode="adaptive", cpu=CLIENT_CPU, wrapper=()):
         self.json_file, self.counters_file = scratch("json"), scratch("counters")
         super().__init__("client", "-l", cpu, "--port", f"default,mode={mode}", "--servers", address,
-                         "--json", self.json_file, "--counters", self.counters_file, *args)
+                         "--json", self.json_file, "--counters", self.counters_file, *args, wrapper=wrapper)
 
     def result(self):
         return read_json(self.json_file)

@@ -189,7 +189,12 @@ start_calls(struct xr_msg *msg, int status)
 static void
 rpc_set_up(struct rpc_case *rpc, unsigned client_lcore)
 {
-	struct xr_rpc_channel_opts opts = {.size = sizeof opts, .port = xr_port_find("client")};
+	/* Far above what a sanitizer on a busy machine takes: no test here is about the time of a call. */
+	struct xr_rpc_channel_opts opts = {
+		.size = sizeof opts,
+		.port = xr_port_find("client"),
+		.timeout_ms = 20000,
+	};
 
 	if (must(xr_rpc_server_open(NULL, &rpc->server), "xr_rpc_server_open") ||
 	    must(xr_rpc_server_add(rpc->server, "test.Echo", "Echo", echo_call, NULL), "xr_rpc_server_add") ||

@@ -291,6 +291,8 @@ test_append_block(void)
 	ASSERT_EQ(iobuf_pinned_bytes(&buf), 2 * 65536);
 	ASSERT_EQ(xr_iobuf_append_user(&buf, pattern, 77, 0, NULL, NULL), 0);
 	ASSERT_EQ(iobuf_pinned_bytes(&buf), 2 * 65536 + 77);
+	ASSERT_EQ(iobuf_pinned_at_most(&buf, BLOCK_LARGE), 3 * 65536);
+	ASSERT_EQ(iobuf_pool_bytes(&buf), 2 * 65536);
 	xr_iobuf_clear(&buf);
 	ASSERT_EQ(iobuf_pinned_bytes(&buf), 0);
 	stop();

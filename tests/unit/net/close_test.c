@@ -42,9 +42,7 @@ run_pair(struct probe *server, struct probe *client)
 static void
 run_raw(struct probe *server, void (*peer)(void *address))
 {
-	const char *address = xr_listener_address(probe_listen(server, NULL));
-
-	net_run(peer, (void *)address);
+	net_run_against(probe_listen(server, NULL), peer);
 }
 
 /* ---- close ---- */
@@ -574,6 +572,42 @@ test_no_callbacks(void)
 	net_down();
 }
 
+/* ---- dialled from where another one ends ---- */
+
+static char g_dead[64];
+
+/* What is dialled here is refused at once: the loop goes on all the same. */
+static void
+dial_again(struct probe *probe, struct xr_conn *conn, int reason)
+{
+	(void)conn;
+	NET_CHECK(reason == -ECONNREFUSED);
+	if (PROBE_READ(probe->closed) < 20)
+		probe_dial(probe, g_dead, XR_RDMA_NO);
+}
+
+static void
+await_timer(struct xr_timer *timer)
+{
+	(void)timer;
+	xr_stop();
+}
+
+static void
+test_dial_at_close(void)
+{
+	struct probe client = {.on_close = dial_again};
+	struct xr_timer timer = XR_TIMER_INIT(await_timer);
+
+	net_up(1, "--port", "default,mode=event", NULL);
+	close(raw_listen(g_dead));
+	probe_dial(&client, g_dead, XR_RDMA_NO);
+	xr_timer_arm(&timer, 100000, 0);
+	net_run(NULL, NULL);
+	ASSERT_EQ(client.closed, 21);
+	net_down();
+}
+
 /* ---- many at once, and user memory ---- */
 
 static unsigned g_freed;
@@ -671,4 +705,4 @@ UNIT_SUITE("close", {"the client closes at open", test_client_closes_at_open},
 	   {"abort before open", test_abort_before_open}, {"no callbacks", test_no_callbacks},
 	   {"user memory is given back", test_user_memory_is_given_back},
 	   {"user memory is given back by abort", test_user_memory_is_given_back_by_abort},
-	   {"many resets", test_many_resets});
+	   {"a dial at the close", test_dial_at_close}, {"many resets", test_many_resets});

@@ -275,15 +275,49 @@ trickle(void *arg)
 	xr_stop();
 }
 
+/* The same before the connection opens: a hello with as long a tail as is allowed, byte by byte. */
+static void
+trickle_hello(void *arg)
+{
+	const char *address = arg;
+	int a = raw_connect(address), b = raw_connect(address);
+	int on = 1;
+
+	setsockopt(a, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	setsockopt(b, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	raw_send(a, "RDMA\x10", 6);
+	for (int i = 0; i < 200; i++) {
+		uint64_t before = net_counted(NET_BYTES_IN);
+
+		raw_send(a, "a", 1);
+		raw_send(b, "b", 1);
+		for (int spin = 0; spin < 200 && net_counted(NET_BYTES_IN) < before + 2; spin++)
+			net_sleep_ms(0);
+	}
+	NET_AWAIT(net_counted(NET_INPUT_COMPACTED) >= 1);
+	close(a);
+	close(b);
+	NET_AWAIT(net_counted(NET_CONNS_LIVE) == 0);
+	xr_stop();
+}
+
+static void
+test_trickled_hello_is_compacted(void)
+{
+	struct probe server = {0};
+
+	net_up(1, "--conn_input_limit_kb", "64", "--port", "default,mode=event", NULL);
+	net_run_against(probe_listen(&server, NULL), trickle_hello);
+	net_down();
+}
+
 static void
 test_trickle_is_compacted(void)
 {
 	struct probe server = {.on_data = take_from_64k};
-	const char *address;
 
 	net_up(1, "--conn_input_limit_kb", "64", "--port", "default,mode=event", NULL);
-	address = xr_listener_address(probe_listen(&server, NULL));
-	net_run(trickle, (void *)address);
+	net_run_against(probe_listen(&server, NULL), trickle);
 	ASSERT_EQ(server.bytes, 4000);
 	CU_ASSERT_TRUE(net_counted(NET_INPUT_COMPACTED) >= 1);
 	net_down();
@@ -313,11 +347,9 @@ static void
 test_one_byte_a_turn(void)
 {
 	struct probe server = {.on_data = take_one_byte, .on_close = probe_stop_on_close};
-	const char *address;
 
 	net_up(1, NULL);
-	address = xr_listener_address(probe_listen(&server, NULL));
-	net_run(send_and_close, (void *)address);
+	net_run_against(probe_listen(&server, NULL), send_and_close);
 	ASSERT_EQ(server.bytes, 300);
 	ASSERT_EQ(server.datas, 300);
 	ASSERT_EQ(server.close_reason, 0);
@@ -329,4 +361,5 @@ UNIT_SUITE("conn", {"a paused connection holds its peer back", test_paused_input
 	   {"no on_writable without a refusal", test_not_writable_without_refusal},
 	   {"need goes beyond the limit", test_need_goes_beyond_the_limit},
 	   {"need lifts a hold", test_need_lifts_a_hold}, {"sparse input is compacted", test_trickle_is_compacted},
+	   {"a trickled hello too", test_trickled_hello_is_compacted},
 	   {"resume without a pause, a byte a turn", test_one_byte_a_turn});

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "tests/unit/fail_alloc.h"
 #include "tests/unit/net/net_fixture.h"
 #include <errno.h>
 #include <netinet/in.h>
@@ -186,6 +187,27 @@ test_no_descriptor_left(void)
 	ASSERT_EQ(client.opened + client.closed, 0);
 }
 
+static void
+test_no_memory(void)
+{
+	struct probe probe = {0};
+	struct xr_dial_opts opts = {.size = sizeof opts, .ops = &g_probe_ops, .arg = &probe};
+	struct xr_listen_opts listen_opts = {.size = sizeof listen_opts, .ops = &g_probe_ops};
+	struct xr_listener *listener;
+
+	if (!FAIL_ALLOC) {
+		unit_skip("a sanitizer brings its own allocator");
+		return;
+	}
+	net_up(1, NULL);
+	g_fail_alloc_after = 0;
+	ASSERT_EQ(dial(NULL, "127.0.0.1:1", &opts), -ENOMEM);
+	ASSERT_EQ(xr_listen(NULL, "127.0.0.1:0", &listen_opts, &listener), -ENOMEM);
+	g_fail_alloc_after = -1;
+	net_down();
+	ASSERT_EQ(probe.opened + probe.closed, 0);
+}
+
 /* What the kernel refuses by itself: an IPv6 address without its scope. */
 static void
 test_refused_at_once(void)
@@ -355,6 +377,7 @@ UNIT_SUITE("dial", {"bad arguments", test_bad_arguments}, {"not an lcore of the 
 	   {"off the workers", test_off_the_workers}, {"refused", test_refused},
 	   {"the timeout of the flag", test_timeout_of_the_flag}, {"the timeout of the dial", test_timeout_of_the_dial},
 	   {"abort while connecting", test_abort_while_connecting}, {"no descriptor left", test_no_descriptor_left},
-	   {"refused at once", test_refused_at_once}, {"no dial while stopping", test_no_dial_while_stopping},
+	   {"no memory", test_no_memory}, {"refused at once", test_refused_at_once},
+	   {"no dial while stopping", test_no_dial_while_stopping},
 	   {"dialled and never run", test_dialled_and_never_run}, {"what info says", test_info}, {"IPv6", test_ipv6},
 	   {"every address of both families", test_every_address}, {"every IPv4 address", test_any_ipv4});

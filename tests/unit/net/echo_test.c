@@ -63,7 +63,8 @@ client_close(struct probe *probe, struct xr_conn *conn, int reason)
 static void
 client_init(struct client *client, size_t sizes, unsigned *left)
 {
-	*client = (struct client){.sizes = sizes, .left = left};
+	*client = (struct client){.sizes = sizes};
+	client->left = left;
 	client->probe =
 		(struct probe){.on_open = client_open, .on_data = client_data, .on_close = client_close, .arg = client};
 }

@@ -2,6 +2,7 @@
 
 /* The library's life: up, run, down, again, and every way not to come up. */
 
+#include "tests/unit/fail_alloc.h"
 #include "tests/unit/net/net_fixture.h"
 #include <dirent.h>
 #include <errno.h>
@@ -13,9 +14,9 @@
 #define ARGC(argv) ((int)(sizeof(argv) / sizeof(argv)[0]))
 
 static int
-entries(const char *path)
+count_descriptors(void)
 {
-	DIR *dir = opendir(path);
+	DIR *dir = opendir("/proc/self/fd");
 	int count = 0;
 
 	ASSERT_FATAL(dir != NULL);
@@ -25,20 +26,50 @@ entries(const char *path)
 	return count;
 }
 
-static int g_descriptors, g_threads;
+static bool
+is_worker(const char *task)
+{
+	char path[300], name[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/self/task/%s/comm", task);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	if (!fgets(name, sizeof name, file))
+		name[0] = '\0';
+	fclose(file);
+	return strncmp(name, "lcore-", 6) == 0;
+}
+
+/* By their names: a sanitizer has threads of its own. */
+static int
+count_workers(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+	int count = 0;
+
+	ASSERT_FATAL(dir != NULL);
+	while ((entry = readdir(dir)))
+		count += is_worker(entry->d_name);
+	closedir(dir);
+	return count;
+}
+
+static int g_descriptors;
 
 static void
 note_resources(void)
 {
-	g_descriptors = entries("/proc/self/fd");
-	g_threads = entries("/proc/self/task");
+	g_descriptors = count_descriptors();
 }
 
 static void
 nothing_is_left(void)
 {
-	ASSERT_EQ(entries("/proc/self/fd"), g_descriptors);
-	ASSERT_EQ(entries("/proc/self/task"), g_threads);
+	ASSERT_EQ(count_descriptors(), g_descriptors);
+	ASSERT_EQ(count_workers(), 0);
 	ASSERT_EQ(xr_run(), -EINVAL);
 	ASSERT_EQ(xr_handle_signals(), -EINVAL);
 	ASSERT_EQ(xr_lcore_id(), XR_LCORE_NONE);
@@ -64,8 +95,9 @@ test_down_without_run(void)
 {
 	note_resources();
 	net_up(3, NULL);
-	ASSERT_EQ(entries("/proc/self/task"), g_threads + 2);
+	ASSERT_EQ(count_workers(), 2);
 	net_down();
+	CU_ASSERT_FALSE(net_logged("when idle"));
 	nothing_is_left();
 }
 
@@ -272,6 +304,31 @@ test_works_after_a_refusal(void)
 	net_down();
 }
 
+/* ---- no memory ---- */
+
+/* Whichever allocation fails, the call says so and nothing is left; without one it works. */
+static void
+test_no_memory(void)
+{
+	char *argv[] = {"test", "--lcores", "(0-1)@0", "--rdma_memory_pool_initial_size_mb", "32"};
+	int ret = -ENOMEM;
+
+	if (!FAIL_ALLOC) {
+		unit_skip("a sanitizer brings its own allocator");
+		return;
+	}
+	for (long n = 0; n < 500 && ret < 0; n++) {
+		note_resources();
+		g_fail_alloc_after = n;
+		ret = net_init(ARGC(argv), argv);
+		g_fail_alloc_after = -1;
+		if (ret < 0)
+			nothing_is_left();
+	}
+	ASSERT_EQ(ret, ARGC(argv));
+	net_down();
+}
+
 /* ---- options of the application's ---- */
 
 static int64_t g_number;
@@ -424,7 +481,7 @@ UNIT_SUITE("env", {"the first argument that is no option", test_first_argument_t
 	   {"a stop does not last", test_stop_does_not_last}, {"the affinity comes back", test_affinity_comes_back},
 	   {"undelivered messages", test_undelivered_messages}, {"help", test_help}, {"version", test_version},
 	   {"what is refused", test_refused}, {"works after a refusal", test_works_after_a_refusal},
-	   {"options of the application's", test_own_options},
+	   {"no memory", test_no_memory}, {"options of the application's", test_own_options},
 	   {"an option of the library's name", test_own_option_of_the_librarys_name},
 	   {"live options", test_live_options}, {"counters of every floor", test_counters_of_every_floor},
 	   {"signals stop", test_signals_stop}, {"SIGPIPE is ignored", test_sigpipe_is_ignored});

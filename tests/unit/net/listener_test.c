@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "net/address.h"
 #include "net/turn.h"
 #include "tests/unit/net/net_fixture.h"
 #include <errno.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -160,7 +160,7 @@ test_burst_spreads(void)
 	struct probe server = {0};
 
 	net_up(3, NULL);
-	net_run(connect_burst, (void *)xr_listener_address(probe_listen(&server, NULL)));
+	net_run_against(probe_listen(&server, NULL), connect_burst);
 	ASSERT_EQ(server.opened, BURST);
 	net_down();
 }
@@ -198,7 +198,7 @@ test_only_the_ports_lcores(void)
 
 	net_up(2, "--port", "far,lcores=1,mode=event", NULL);
 	ASSERT_EQ(xr_listen(xr_port_find("far"), "127.0.0.1:0", &opts, &listener), 0);
-	net_run(echo_over_far, (void *)xr_listener_address(listener));
+	net_run_against(listener, echo_over_far);
 	ASSERT_EQ(server.opened, 1);
 	net_down();
 }
@@ -223,7 +223,7 @@ test_stop_while_accepting(void)
 		struct probe server = {0};
 
 		net_up(2, "--port", "default,rdma=off", NULL);
-		net_run(connect_and_stop, (void *)xr_listener_address(probe_listen(&server, NULL)));
+		net_run_against(probe_listen(&server, NULL), connect_and_stop);
 		ASSERT_EQ(server.opened, server.closed);
 		net_down();
 	}
@@ -238,17 +238,14 @@ static void
 exhaust_descriptors(void *address)
 {
 	struct rlimit none = g_limit;
-	struct sockaddr_in to;
+	struct address to;
 	char answer[5];
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
-	unsigned port;
 
-	to = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	NET_CHECK(sscanf(address, "127.0.0.1:%u", &port) == 1);
-	to.sin_port = htons((uint16_t)port);
+	NET_CHECK(address_parse(address, &to) == 0);
 	none.rlim_cur = 0;
 	NET_CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
-	NET_CHECK(connect(fd, (struct sockaddr *)&to, sizeof to) == 0);
+	NET_CHECK(connect(fd, &to.any, to.len) == 0);
 	raw_send(fd, "hello", 5);
 	NET_AWAIT(net_counted(NET_ACCEPT_ERRORS) >= 1);
 	net_sleep_ms(250);
@@ -267,7 +264,7 @@ test_descriptors_run_out(void)
 
 	ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &g_limit), 0);
 	net_up(1, "--port", "default,mode=event", NULL);
-	net_run(exhaust_descriptors, (void *)xr_listener_address(probe_listen(&server, NULL)));
+	net_run_against(probe_listen(&server, NULL), exhaust_descriptors);
 	ASSERT_EQ(server.opened, 1);
 	CU_ASSERT_TRUE(net_logged("can't accept for 100 ms"));
 	net_down();

@@ -26,7 +26,7 @@ static void
 run_server(struct probe *server, void (*peer)(void *address))
 {
 	load_messages();
-	net_run(peer, (void *)xr_listener_address(probe_listen(server, NULL)));
+	net_run_against(probe_listen(server, NULL), peer);
 }
 
 /* ---- a server without RDMA ---- */

@@ -185,6 +185,15 @@ net_run(void (*fn)(void *arg), void *arg)
 }
 
 void
+net_run_against(struct xr_listener *listener, void (*fn)(void *address))
+{
+	char address[64];
+
+	snprintf(address, sizeof address, "%s", xr_listener_address(listener));
+	net_run(fn, address);
+}
+
+void
 net_down(void)
 {
 	ASSERT_EQ(net_counted(NET_CONNS_LIVE), 0);

@@ -26,6 +26,9 @@ int net_init(int argc, char **argv);
 /* xr_run() under a watchdog, while peer (NULL: none) runs on a thread of its own. Whoever is done calls xr_stop(). */
 void net_run(void (*peer)(void *arg), void *arg);
 
+/* The same with the address of a listener for an argument: a copy, which outlives the listener. */
+void net_run_against(struct xr_listener *listener, void (*peer)(void *address));
+
 /* xr_fini(), and the checks of the test's end. */
 void net_down(void);
 

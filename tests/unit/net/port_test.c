@@ -137,6 +137,27 @@ test_every_key(void)
 	net_down();
 }
 
+static void
+await_line(void *line)
+{
+	NET_AWAIT(net_logged(line));
+	xr_stop();
+}
+
+/* A default port that is only there because there always is one drives no lcore that another port uses. */
+static void
+test_implied_default_goes_along(void)
+{
+	net_up(2, "--port", "a,mode=event,lcores=1", NULL);
+	CU_ASSERT_TRUE(xr_port_has_lcore(xr_port_find(NULL), 1));
+	net_run(await_line, "lcore 1 sleeps when idle (event)");
+	net_down();
+
+	net_up(1, "--port", "a,mode=event", "--port", "default", NULL);
+	net_run(await_line, "lcore 0 sleeps when idle (adaptive");
+	net_down();
+}
+
 /* The same name again changes what it names and leaves the rest. */
 static void
 test_changed_later(void)
@@ -233,5 +254,6 @@ UNIT_SUITE("port", {"bad names", test_bad_names}, {"bad keys", test_bad_keys}, {
 	   {"bad values for RDMA", test_bad_values_for_rdma}, {"bad lcores", test_bad_lcores},
 	   {"values for RDMA", test_rdma_values}, {"--rdma_use_polling", test_use_polling},
 	   {"the default port", test_default}, {"every key", test_every_key},
+	   {"a default that nobody named", test_implied_default_goes_along},
 	   {"changed by a later option", test_changed_later}, {"the last lcores count", test_last_lcores_of_one_port},
 	   {"the longest name", test_longest_name}, {"names of modes", test_mode_names});

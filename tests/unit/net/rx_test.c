@@ -187,12 +187,10 @@ static void
 test_reading_waits_for_blocks(void)
 {
 	struct probe server = {.on_data = probe_echo};
-	const char *address;
 
 	net_up(1, "--rdma_memory_pool_max_regions", "1", "--port", "default,mode=event", NULL);
-	address = xr_listener_address(probe_listen(&server, NULL));
 	take_all_blocks();
-	net_run(send_to_the_starved, (void *)address);
+	net_run_against(probe_listen(&server, NULL), send_to_the_starved);
 	ASSERT_EQ(server.opened, 1);
 	ASSERT_EQ(server.close_reason, 0);
 	CU_ASSERT_TRUE(net_logged("no free block to read into"));

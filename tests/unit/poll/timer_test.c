@@ -432,9 +432,32 @@ test_public_calls(void)
 	CU_ASSERT(xr_timer_armed(&timer));
 	reactor_run(reactor_current());
 	CU_ASSERT(g_seen_us >= armed_us + 2000);
-	CU_ASSERT(xr_timer_armed(&never));
-	xr_timer_cancel(&never);
+	CU_ASSERT(!xr_timer_armed(&never));
 	fixture_end();
+}
+
+static void
+stop_now(struct xr_timer *timer)
+{
+	(void)timer;
+	reactors_stop();
+}
+
+/* A timer that outlives its reactor may be armed in the next one. */
+static void
+test_none_is_armed_after_the_run(void)
+{
+	static struct xr_timer left = XR_TIMER_INIT(stop_now);
+	struct xr_timer stop = XR_TIMER_INIT(stop_now);
+
+	for (int i = 0; i < 2; i++) {
+		fixture_start(1);
+		xr_timer_arm(&left, 3600000000u, 0);
+		xr_timer_arm(&stop, 0, 1);
+		reactor_run(reactor_current());
+		CU_ASSERT(!xr_timer_armed(&left) && !xr_timer_armed(&stop));
+		fixture_end();
+	}
 }
 
 UNIT_SUITE("timer", {"fires when due", test_fires_when_due}, {"due now and in the past", test_due_now_and_past},
@@ -445,4 +468,5 @@ UNIT_SUITE("timer", {"fires when due", test_fires_when_due}, {"due now and in th
 	   {"a period cancelled in the callback", test_period_cancelled_in_callback},
 	   {"a huge period", test_huge_period}, {"100000 against a model", test_many_against_model},
 	   {"a turn is bounded", test_a_turn_is_bounded},
-	   {"the deadline leads to the due time", test_deadline_leads_to_due}, {"public calls", test_public_calls});
+	   {"the deadline leads to the due time", test_deadline_leads_to_due}, {"public calls", test_public_calls},
+	   {"none is armed after the run", test_none_is_armed_after_the_run});

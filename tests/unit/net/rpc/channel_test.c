@@ -565,6 +565,24 @@ test_close_within_done_at_stop(void)
 	finish();
 }
 
+/* xr_fini() ends what xr_run() never began. */
+static void
+test_never_run(void)
+{
+	begin_silent(1);
+	g.outcomes[1].then = call_closed;
+	call(0, "Echo");
+	call(1, "Echo");
+	xr_rpc_channel_close(g.channel);
+	xr_fini();
+	xr_log_set_sink(NULL, NULL);
+	ASSERT_EQ(done(0), 1);
+	ASSERT_EQ(done(1), 1);
+	ASSERT_EQ(g.outcomes[0].error_code, -ECANCELED);
+	CU_ASSERT_FALSE(net_logged("still in use"));
+	close(g.listener);
+}
+
 /* ---- info ---- */
 
 static void
@@ -598,4 +616,5 @@ UNIT_SUITE("rpc channel", {"what is refused", test_open_refused}, {"calls that a
 	   {"closing with calls in work", test_close_with_calls_in_work}, {"done may close", test_close_within_done},
 	   {"closing with calls on two lcores", test_close_on_two_lcores},
 	   {"stopping with calls in work", test_stop_with_calls_in_work},
-	   {"done may close when all stops", test_close_within_done_at_stop}, {"info", test_info});
+	   {"done may close when all stops", test_close_within_done_at_stop}, {"a run that never came", test_never_run},
+	   {"info", test_info});

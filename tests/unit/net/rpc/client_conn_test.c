@@ -287,7 +287,7 @@ stay_silent(void *arg)
 
 	(void)arg;
 	expect(0, XR_RPC_ERPCTIMEDOUT, "no answer within 30 ms");
-	NET_CHECK(strstr(outcome(0)->error_text, g.address) != NULL);
+	NET_CHECK(strstr(outcome(0)->error_text, g.address) == NULL);
 	raw_send_frame(fd, &out);
 	NET_AWAIT(rpc_counted(RPC_RESPONSES_DROPPED) == 1);
 	NET_CHECK(rpc_counted(RPC_CALLS_TIMED_OUT) == 1);
@@ -339,7 +339,7 @@ reset_all(void *arg)
 		read_id(fd);
 	raw_reset(fd);
 	for (int i = 0; i < CALLS; i++)
-		expect(i, XR_RPC_EFAILEDSOCKET, g.address);
+		expect(i, XR_RPC_EFAILEDSOCKET, "Connection reset");
 	xr_stop();
 }
 
@@ -353,9 +353,8 @@ static void
 refuse(void *arg)
 {
 	(void)arg;
-	expect(0, XR_RPC_EFAILEDSOCKET, "can't connect to ");
+	expect(0, XR_RPC_EFAILEDSOCKET, "can't connect: ");
 	expect(1, XR_RPC_EFAILEDSOCKET, "Connection refused");
-	NET_CHECK(strstr(outcome(0)->error_text, g.address) != NULL);
 	xr_stop();
 }
 

@@ -158,16 +158,28 @@ held_count(void)
 	return count;
 }
 
-struct xr_rpc_call *
-held_take(void)
+static struct xr_rpc_call *
+try_take(void)
 {
 	struct xr_rpc_call *call = NULL;
 
-	NET_AWAIT(held_count() > 0);
 	pthread_mutex_lock(&g_held.lock);
 	if (g_held.first < g_held.end)
 		call = g_held.calls[g_held.first++];
 	pthread_mutex_unlock(&g_held.lock);
+	return call;
+}
+
+struct xr_rpc_call *
+held_take(void)
+{
+	struct xr_rpc_call *call = try_take();
+
+	for (int i = 0; i < 5000 && !call; i++) {
+		net_sleep_ms(1);
+		call = try_take();
+	}
+	NET_CHECK(call != NULL);
 	return call;
 }
 

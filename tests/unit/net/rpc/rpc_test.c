@@ -5,7 +5,8 @@
 #include "tests/unit/net/rpc/rpc_fixture.h"
 #include <stdlib.h>
 
-#define DEPTH 1000
+#define DEPTH	    1000
+#define PATIENCE_MS 20000
 
 struct side {
 	struct xr_rpc_channel *channel;
@@ -74,12 +75,24 @@ side_of(struct xr_rpc_channel *channel, unsigned calls, unsigned depth, size_t m
 static struct side *g_sides;
 static unsigned g_side_count;
 
+static bool
+all_done(void)
+{
+	for (unsigned i = 0; i < g_side_count; i++)
+		if (!__atomic_load_n(&g_sides[i].done, __ATOMIC_ACQUIRE))
+			return false;
+	return true;
+}
+
 static void
 await_sides(void *arg)
 {
+	unsigned waited_ms = 0;
+
 	(void)arg;
-	for (unsigned i = 0; i < g_side_count; i++)
-		NET_AWAIT(__atomic_load_n(&g_sides[i].done, __ATOMIC_ACQUIRE));
+	while (!all_done() && waited_ms++ < PATIENCE_MS)
+		net_sleep_ms(1);
+	NET_CHECK(all_done());
 	xr_stop();
 }
 
@@ -108,8 +121,10 @@ echo_all_sizes(const char *port)
 	net_up(1, "--port", port, NULL);
 	g_server = echo_server();
 	for (size_t i = 0; i < SIZES; i++) {
-		sides[2 * i] = side_of(connect_channel(), 20, 1, 5, sizes[i]);
-		sides[2 * i + 1] = side_of(connect_channel(), 10, 1, sizes[i], 3);
+		unsigned calls = sizes[i] > 100000 ? 3 : 20;
+
+		sides[2 * i] = side_of(connect_channel(), calls, 1, 5, sizes[i]);
+		sides[2 * i + 1] = side_of(connect_channel(), calls, 1, sizes[i], 3);
 	}
 	for (size_t i = 0; i < 2 * SIZES; i++)
 		start(&sides[i]);
@@ -192,13 +207,14 @@ static void
 test_two_lcores(void)
 {
 	static const size_t two_sizes[] = {32, 70000};
+	static const unsigned calls[] = {2000, 200};
 
 	for (int i = 0; i < 2; i++) {
 		struct side sides[2];
 
 		net_up(2, NULL);
 		g_server = echo_server();
-		sides[0] = side_of(connect_channel(), 2000, 50, 10, two_sizes[i]);
+		sides[0] = side_of(connect_channel(), calls[i], 50, 10, two_sizes[i]);
 		sides[1] = sides[0];
 		g_sides = sides;
 		g_side_count = 2;

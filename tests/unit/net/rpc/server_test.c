@@ -161,6 +161,102 @@ test_close_right_after_accept(void)
 	}
 }
 
+/* Silent, and in the middle of a hello: the application knows of neither. */
+static void
+connect_and_be_silent(void *arg)
+{
+	int silent = raw_connect(xr_rpc_server_address(g_server, 0));
+	int hesitant = raw_connect(xr_rpc_server_address(g_server, 0));
+
+	(void)arg;
+	raw_send(hesitant, "RDMA", 4);
+	NET_AWAIT(net_counted(NET_HANDSHAKES) == 1 && net_counted(NET_CONNS_LIVE) == 2);
+	on_lcore(0, close_server, NULL);
+	NET_CHECK(raw_await_end(silent) == 0);
+	NET_CHECK(raw_await_end(hesitant) != -EAGAIN);
+	close(silent);
+	close(hesitant);
+	xr_stop();
+}
+
+static void
+test_close_ends_silent_connections(void)
+{
+	for (unsigned lcores = 1; lcores <= 2; lcores++) {
+		net_up(lcores, "--rdma_handshake_timeout_ms=60000", NULL);
+		g_server = echo_server();
+		net_run(connect_and_be_silent, NULL);
+		net_down();
+	}
+}
+
+#define DEAF_ATTACHMENT (1u << 20)
+
+/* Asks for more than the connection may queue and reads nothing. */
+static void
+ask_and_be_deaf(void *arg)
+{
+	static char attachment[DEAF_ATTACHMENT];
+	const struct raw_out out = {.service = "test.Echo",
+				    .method = "Echo",
+				    .id = 5,
+				    .attachment = attachment,
+				    .attachment_size = sizeof attachment};
+	int fd = raw_connect(xr_rpc_server_address(g_server, 0));
+
+	(void)arg;
+	for (int i = 0; i < 32 && rpc_counted(RPC_ANSWERS_HELD_BACK) == 0; i++)
+		raw_send_frame(fd, &out);
+	NET_AWAIT(rpc_counted(RPC_ANSWERS_HELD_BACK) > 0);
+	on_lcore(0, close_server, NULL);
+	NET_AWAIT(net_counted(NET_CONNS_LIVE) == 0);
+	close(fd);
+	xr_stop();
+}
+
+static void
+test_close_cuts_off_the_deaf(void)
+{
+	net_up(1, "--conn_close_ms=50", "--conn_output_limit_kb=8", NULL);
+	g_server = echo_server();
+	net_run(ask_and_be_deaf, NULL);
+	net_down();
+}
+
+/* The handler's call is the last one that the server takes, and is answered. */
+static void
+serve_close(struct xr_rpc_call *call, void *arg)
+{
+	(void)arg;
+	xr_rpc_server_close(g_server);
+	xr_rpc_reply(call, xr_rpc_call_message(call), NULL);
+}
+
+static void
+ask_to_close(void *arg)
+{
+	const struct raw_out out = {.service = "test.Close", .method = "Close", .id = 4};
+	int fd = raw_connect(xr_rpc_server_address(g_server, 0));
+
+	(void)arg;
+	raw_send_frame(fd, &out);
+	expect_answer(fd, 4, 0);
+	NET_CHECK(raw_await_end(fd) == 0);
+	close(fd);
+	xr_stop();
+}
+
+static void
+test_close_in_a_handler(void)
+{
+	net_up(1, NULL);
+	ASSERT_FATAL(xr_rpc_server_open(NULL, &g_server) == 0);
+	ASSERT_EQ(xr_rpc_server_add(g_server, "test.Close", "Close", serve_close, NULL), 0);
+	ASSERT_FATAL(xr_rpc_server_listen(g_server, NULL, "127.0.0.1:0") == 0);
+	net_run(ask_to_close, NULL);
+	net_down();
+}
+
 /* The lcores have stopped when the answers come; the server goes with the last of them. */
 static void
 hold_three_and_stop(void *arg)
@@ -231,5 +327,8 @@ UNIT_SUITE("rpc server", {"what is refused", test_refused}, {"a server that neve
 	   {"a server that never listened", test_never_listened},
 	   {"closing waits for calls in work", test_close_with_a_call_in_work},
 	   {"closing with a connection on its way", test_close_right_after_accept},
+	   {"closing ends connections that sent nothing", test_close_ends_silent_connections},
+	   {"closing cuts off who reads no answers", test_close_cuts_off_the_deaf},
+	   {"a handler may close", test_close_in_a_handler},
 	   {"answers after the run are dropped", test_answers_after_the_run},
 	   {"closing and stopping at once", test_close_and_stop_at_once});
