@@ -56,7 +56,7 @@ peers(void *address)
 		hoarders[i] = hoard(address);
 	NET_AWAIT(net_counted(NET_READ_STARVED) > 0);
 	honest = raw_connect(address);
-	raw_send(honest, "hi ho" + 1, 4);
+	raw_send(honest, "i ho", 4);
 	NET_CHECK(raw_read(honest, answer, 4) && memcmp(answer, "i ho", 4) == 0);
 	NET_CHECK(net_counted(NET_GIVEN_UP) > 0);
 	for (int i = 0; i < HOARDERS; i++)
