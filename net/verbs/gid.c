@@ -147,6 +147,8 @@ why_none(const struct gid_entry *entries, size_t count, const union ibv_gid *loc
 {
 	enum obstacle obstacle = least_obstacle(entries, count, local, wish);
 
+	if (count == 0)
+		return "no RDMA device that works has a GID";
 	return g_obstacles[obstacle == NOT_WISHED ? least_obstacle(entries, count, NULL, wish) : obstacle];
 }
 

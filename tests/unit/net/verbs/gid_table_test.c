@@ -90,7 +90,7 @@ test_of_all_devices(void)
 	ASSERT_EQ(found.mtu, IBV_MTU_2048);
 	ASSERT_EQ(found.type, IBV_GID_TYPE_IB);
 	rdma_down();
-	assert_none("10.0.0.1:1", "no GID fits the device, port and GID index that were asked for");
+	assert_none("10.0.0.1:1", "no RDMA device that works has a GID");
 }
 
 static void
@@ -108,7 +108,7 @@ static void
 test_no_device(void)
 {
 	up(NULL, NULL);
-	assert_none("127.0.0.1:1", "no GID fits the device, port and GID index that were asked for");
+	assert_none("127.0.0.1:1", "no RDMA device that works has a GID");
 	rdma_down();
 }
 
