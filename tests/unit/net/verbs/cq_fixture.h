@@ -7,8 +7,8 @@
  * at will. The loop is driven by hand, before xr_run().
  */
 
-#include "tests/unit/net/verbs/endpoint_stub.h"
 #include "poll/reactor_private.h"
+#include "tests/unit/net/verbs/endpoint_stub.h"
 #include "tests/unit/net/verbs/rdma_fixture.h"
 
 #define DEPTH 1024u
