@@ -184,7 +184,7 @@ set_dev(struct xr_port *port, const char *value, const char **why)
 		*why = why_text("dev=%s: must be the name of an RDMA device, such as mlx5_0", value);
 		return -EINVAL;
 	}
-	strcpy(port->verbs.device, value);
+	memcpy(port->verbs.device, value, strlen(value) + 1);
 	return 0;
 }
 

@@ -173,7 +173,7 @@ endpoint_info(const struct xr_conn *conn, struct xr_conn_info *info)
 		.unreported = credit->unreported,
 		.held = credit_held(credit),
 		.starved = credit->starved,
-		.in_flight = xr_iobuf_size(&endpoint->send.inflight),
+		.in_flight = xr_iobuf_size(&endpoint->send.in_flight),
 	};
 }
 

@@ -36,7 +36,7 @@ send_init(struct sender *send, uint32_t *carried, uint16_t depth)
 void
 send_clear(struct sender *send)
 {
-	xr_iobuf_clear(&send->inflight);
+	xr_iobuf_clear(&send->in_flight);
 }
 
 /* ---- which memory may leave ---- */
@@ -113,7 +113,7 @@ send_completed(struct sender *send, uint16_t covers)
 		send->first = send->first + 1 < send->room ? send->first + 1 : 0;
 	}
 	send->count -= covers;
-	xr_iobuf_drop(&send->inflight, bytes);
+	xr_iobuf_drop(&send->in_flight, bytes);
 	return 0;
 }
 
@@ -228,14 +228,16 @@ post(struct endpoint *endpoint, struct ibv_send_wr *first, unsigned count, unsig
 		figure_count(RDMA_SEND_POSTS, 1);
 		endpoint->send.refused_us = 0;
 	}
-	return error == ENOMEM ? LATER : -error;
+	if (error == ENOMEM)
+		return LATER;
+	return error > 0 ? -error : error;
 }
 
 /* The front of conn->out belongs to requests that were posted with references. */
 static int
 hold(struct endpoint *endpoint, size_t bytes)
 {
-	return xr_iobuf_cut(&endpoint->conn->out, bytes, &endpoint->send.inflight) == bytes ? 0 : -ENOMEM;
+	return xr_iobuf_cut(&endpoint->conn->out, bytes, &endpoint->send.in_flight) == bytes ? 0 : -ENOMEM;
 }
 
 static void

@@ -14,12 +14,12 @@ struct endpoint;
 
 struct sender {
 	struct window window;
-	struct xr_iobuf inflight; /* bytes of the posted requests in their order, but for inlined ones */
-	uint32_t *carried;	  /* ring: how many of those each posted request carries */
-	uint16_t room;		  /* of the ring: the depth of the send queue */
-	uint16_t first, count;	  /* posted requests that no completion has covered, the oldest first */
-	uint32_t message_max;	  /* bytes in one SEND: what fits into the peer's blocks */
-	uint64_t refused_us;	  /* since when the device has had no memory for a request; 0: it has */
+	struct xr_iobuf in_flight; /* bytes of the posted requests in their order, but for inlined ones */
+	uint32_t *carried;	   /* ring: how many of those each posted request carries */
+	uint16_t room;		   /* of the ring: the depth of the send queue */
+	uint16_t first, count;	   /* posted requests that no completion has covered, the oldest first */
+	uint32_t message_max;	   /* bytes in one SEND: what fits into the peer's blocks */
+	uint64_t refused_us;	   /* since when the device has had no memory for a request; 0: it has */
 };
 
 /* carried is room for `depth` requests. */
