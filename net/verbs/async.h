@@ -9,7 +9,10 @@
 
 #include "net/verbs/device.h"
 
+/* On the main lcore, whose loop sees the events. 0, or a negative errno. */
 int async_watch(struct device *device);
+
+/* What is not watched is left as it is. */
 void async_unwatch(struct device *device);
 
 /* What ibv_qp's qp_context says, so that an event finds its endpoint: the lcore's index and the handle of cq_admit().

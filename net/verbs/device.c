@@ -35,6 +35,22 @@ log_refused(unsigned number, size_t len, int error)
 	       in_use ? "" : " is not used", len >> 20, strerror(-error), hint);
 }
 
+/* Only receives write there, and their completions order the bytes: the card may reorder its writes. */
+static int
+pin(const struct device *device, void *addr, size_t len, struct ibv_mr **mr)
+{
+	int error;
+
+	*mr = ibv_reg_mr(device->pd, addr, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+	if (*mr) {
+		memlock_add(len);
+		return 0;
+	}
+	error = verbs_error();
+	log_refused(device->number, len, error);
+	return error;
+}
+
 /*
  * A device that has failed takes no memory and needs none any more: it must not keep the pool from growing for the
  * others, so it is said to have it.
@@ -44,21 +60,11 @@ register_range(unsigned number, void *addr, size_t len, void **handle, uint32_t 
 {
 	const struct device *device = &g_devices.devices[number];
 	struct ibv_mr *mr = NULL;
+	int ret = device_usable(device) ? pin(device, addr, len, &mr) : 0;
 
-	if (device_usable(device)) {
-		/* Only receives write here, and their completions order the bytes: the card may reorder its writes. */
-		mr = ibv_reg_mr(device->pd, addr, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
-		if (!mr) {
-			int error = verbs_error();
-
-			log_refused(number, len, error);
-			return error;
-		}
-		memlock_add(len);
-	}
 	*handle = mr;
 	*lkey = mr ? mr->lkey : 0;
-	return 0;
+	return ret;
 }
 
 static void
