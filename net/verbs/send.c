@@ -10,6 +10,7 @@
 #include "net/verbs/spill.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <xrdma/error.h>
 
 #define CHAIN_MAX      64u
@@ -216,21 +217,23 @@ build(const struct endpoint *endpoint, struct chain *chain)
 
 /* ---- posting ---- */
 
-/* How many requests of the chain the device has taken, and what it says of the others: 0, LATER or a negative errno. */
+/*
+ * How many requests of the chain the device has taken, and what it says of the others: 0, LATER or a negative errno.
+ * Drivers differ: some (rxe's, of some age) negate the errno, and name no bad request when all were taken but the
+ * doorbell failed.
+ */
 static int
 post(struct endpoint *endpoint, struct ibv_send_wr *first, unsigned count, unsigned *posted)
 {
 	struct ibv_send_wr *bad = first;
-	int error = ibv_post_send(endpoint->qp.qp, first, &bad);
+	int error = abs(ibv_post_send(endpoint->qp.qp, first, &bad));
 
-	*posted = error ? (unsigned)(bad - first) : count;
+	*posted = error && bad ? (unsigned)(bad - first) : count;
 	if (*posted) {
 		figure_count(RDMA_SEND_POSTS, 1);
 		endpoint->send.refused_us = 0;
 	}
-	if (error == ENOMEM)
-		return LATER;
-	return error > 0 ? -error : error;
+	return error == ENOMEM && bad ? LATER : -error;
 }
 
 /* The front of conn->out belongs to requests that were posted with references. */
@@ -418,7 +421,10 @@ send_flush(struct endpoint *endpoint)
 		ret = send_farewell(endpoint);
 	if (ret == 0 && ack_due(endpoint))
 		ret = send_ack(endpoint);
-	return ret == LATER ? try_again(endpoint) : ret;
+	if (ret == LATER)
+		return try_again(endpoint);
+	endpoint->send.refused_us = 0; /* nothing waits: a report that was refused may have been called off */
+	return ret;
 }
 
 bool

@@ -357,6 +357,31 @@ test_bad_wr_in_a_chain(void)
 	rdma_down();
 }
 
+/* As drivers do that negate the errno. */
+static void
+script_negated(struct rdma_pair *pair)
+{
+	fake_fail("send_wr", 3, -ENOMEM);
+	NET_CHECK(rdma_send(pair->client.conn, 0, 5 * BLOCK_PAYLOAD) == 0);
+	AWAIT_BYTES(pair->server, 5 * BLOCK_PAYLOAD);
+	NET_CHECK(rdma_counted(RDMA_RETRIES_ENOMEM) == 1);
+	fake_fail("send_wr", 1, -EINVAL);
+	NET_CHECK(rdma_send(pair->client.conn, 0, 100) == 0);
+	NET_AWAIT(PROBE_READ(pair->client.closed) == 1);
+}
+
+static void
+test_negated_errno(void)
+{
+	struct rdma_pair pair = {.server.on_data = check_pattern};
+
+	rdma_up(NULL);
+	rdma_pair_run(&pair, script_negated);
+	ASSERT_EQ(pair.client.close_reason, -EINVAL);
+	CU_ASSERT(net_logged("the device refuses a send"));
+	rdma_down();
+}
+
 static void
 script_no_memory_for_ever(struct rdma_pair *pair)
 {
@@ -409,5 +434,6 @@ UNIT_SUITE("send", {"the card sends from the application's blocks", test_zero_co
 	   {"a full send queue waits for completions", test_send_queue_full},
 	   {"a closed remote window waits for credits", test_remote_window_closed},
 	   {"bad_wr in the middle of a chain", test_bad_wr_in_a_chain},
+	   {"a driver that negates the errno", test_negated_errno},
 	   {"no memory in the device for too long", test_no_memory_for_too_long},
 	   {"a refused send ends the connection", test_send_refused});
