@@ -4,7 +4,10 @@
 #include "core/log.h"
 #include "net/verbs/device.h"
 #include "net/verbs/endpoint_private.h"
+#include <stdio.h>
 #include <xrdma/error.h>
+
+#define FAULT_TEXT_BYTES 256
 
 const char *
 fault_hint(enum ibv_wc_status status)
@@ -66,21 +69,32 @@ fault_note_completion(struct endpoint *endpoint, const struct ibv_wc *wc)
 	};
 }
 
+static void
+describe(const struct fault *fault, char *text, size_t room)
+{
+	if (fault->what)
+		snprintf(text, room, "%s", fault->what);
+	else
+		snprintf(text, room, "%s ended with %s, vendor 0x%x%s", fault->request,
+			 ibv_wc_status_str(fault->status), fault->vendor_err, fault_hint(fault->status));
+}
+
+/* Peers can cause this at will: who wants a line for each connection gets one, others at most one a second. */
 void
 fault_tell(const struct endpoint *endpoint)
 {
-	const struct fault *fault = &endpoint->fault;
+	static struct log_limit limit;
 	const char *device = cq_device(endpoint->cq)->name;
 	unsigned gid_index = endpoint->local.index, qp_num = endpoint->qp.qp->qp_num;
-	char peer[ADDRESS_TEXT_BYTES];
+	char peer[ADDRESS_TEXT_BYTES], what[FAULT_TEXT_BYTES];
 
 	address_format(&endpoint->conn->peer, peer);
-	if (fault->what)
+	describe(&endpoint->fault, what, sizeof what);
+	if (log_enabled(XR_LOG_INFO))
 		log_error("RDMA connection with %s failed (device %s, GID index %u, QP 0x%x): %s", peer, device,
-			  gid_index, qp_num, fault->what);
+			  gid_index, qp_num, what);
 	else
-		log_error(
-			"RDMA connection with %s failed (device %s, GID index %u, QP 0x%x): %s ended with %s, vendor 0x%x%s",
-			peer, device, gid_index, qp_num, fault->request, ibv_wc_status_str(fault->status),
-			fault->vendor_err, fault_hint(fault->status));
+		log_limited(&limit, XR_LOG_ERROR,
+			    "RDMA connection with %s failed (device %s, GID index %u, QP 0x%x): %s", peer, device,
+			    gid_index, qp_num, what);
 }
