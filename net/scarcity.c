@@ -24,7 +24,7 @@ stuck_bytes(const struct xr_conn *conn)
 
 	if (conn->state == CONN_OPEN && !conn->paused && xr_iobuf_size(&conn->in) < conn->need)
 		bytes += iobuf_pool_bytes(&conn->in);
-	if (conn->state != CONN_ENDED && conn->tcp.full)
+	if (conn->state != CONN_ENDED && conn->link->full && conn->link->full(conn))
 		bytes += iobuf_pool_bytes(&conn->out);
 	return bytes;
 }

@@ -148,7 +148,10 @@ read_input(struct xr_conn *conn)
 	if (last == 0) {
 		conn->tcp.ended = true;
 		watch(conn);
-		conn_eof(conn);
+		if (conn->tcp.on_end) /* since its last bytes, right before the end */
+			conn->tcp.on_end(conn);
+		else
+			conn_eof(conn);
 	} else if (last < 0 && last != -EAGAIN && last != -EINTR) {
 		conn_fail(conn, (int)last);
 	}
@@ -433,10 +436,17 @@ tcp_close(struct xr_conn *conn)
 	tcp_init(tcp);
 }
 
+static bool
+tcp_full(const struct xr_conn *conn)
+{
+	return conn->tcp.full;
+}
+
 const struct link_ops g_tcp_link = {
 	.transport = "tcp",
 	.flush = tcp_flush,
 	.hold = tcp_hold,
 	.shutdown = tcp_shutdown,
 	.close = tcp_close,
+	.full = tcp_full,
 };

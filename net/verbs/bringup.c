@@ -231,6 +231,10 @@ open_windows(struct endpoint *endpoint, const struct hello *peer)
 static int
 connect_queue_pair(struct endpoint *endpoint, const struct hello *peer, const char **why)
 {
+	if (endpoint->fault.error) {
+		*why = "the device failed during the handshake";
+		return -EIO;
+	}
 	open_windows(endpoint, peer);
 	if (recv_post(endpoint)) {
 		*why = "the device refuses the receives";

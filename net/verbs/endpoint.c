@@ -30,13 +30,15 @@ endpoint_fail(struct endpoint *endpoint)
 	conn_fail(conn, endpoint->fault.error);
 }
 
+/* As long as no receive is posted the peer has not been told of RDMA: bring_up fails then, and TCP goes on. */
 void
 endpoint_async_event(struct endpoint *endpoint, enum ibv_event_type type)
 {
 	if (endpoint->state == ENDPOINT_ENDED)
 		return;
 	fault_note(endpoint, -XR_ERDMA, ibv_event_type_str(type));
-	endpoint_fail(endpoint);
+	if (endpoint->state != ENDPOINT_PREPARING || endpoint->recv.posted)
+		endpoint_fail(endpoint);
 }
 
 /* ---- completions ---- */
@@ -137,6 +139,12 @@ endpoint_accept(struct xr_conn *conn, struct xr_iobuf *out)
 }
 
 static bool
+endpoint_full(const struct xr_conn *conn)
+{
+	return !window_open(&conn->endpoint->send.window);
+}
+
+static bool
 endpoint_settled(const struct xr_conn *conn)
 {
 	const struct endpoint *endpoint = conn->endpoint;
@@ -183,6 +191,7 @@ const struct link_ops g_rdma_link = {
 	.hold = endpoint_review,
 	.shutdown = endpoint_shutdown,
 	.close = endpoint_close,
+	.full = endpoint_full,
 	.accept = endpoint_accept,
 	.taken = endpoint_review,
 	.settled = endpoint_settled,

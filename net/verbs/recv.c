@@ -5,6 +5,7 @@
 #include "mem/iobuf.h"
 #include "mem/mem.h"
 #include "net/net.h"
+#include "net/turn.h"
 #include "net/verbs/endpoint_private.h"
 #include "net/verbs/figures.h"
 #include "net/verbs/flags.h"
@@ -108,7 +109,21 @@ complain_of_hunger(struct endpoint *endpoint)
 	return -ENOMEM;
 }
 
-/* Blocks may have come back. */
+/* A block of the pool's: NULL when there is none. */
+static struct xr_block *
+fresh_block(struct endpoint *endpoint)
+{
+	struct xr_block *block = block_alloc(endpoint->recv.type);
+
+	if (block)
+		scarcity_over(&endpoint->conn->home->scarcity);
+	return block;
+}
+
+/*
+ * Blocks may have come back. If none has, it may be that other connections hold them all and wait for each other; who
+ * holds most of them is not who starves.
+ */
 static int
 feed(struct endpoint *endpoint)
 {
@@ -116,10 +131,12 @@ feed(struct endpoint *endpoint)
 
 	while (recv->starved) {
 		uint16_t slot = recv->idle[recv->slots - recv->starved];
-		struct xr_block *block = block_alloc(recv->type);
+		struct xr_block *block = fresh_block(endpoint);
 
-		if (!block)
+		if (!block) {
+			scarcity_wait(endpoint->conn);
 			return complain_of_hunger(endpoint);
+		}
 		recv->blocks[slot] = block;
 		recv->starved--;
 		make_ready(recv, slot, true);
@@ -128,16 +145,21 @@ feed(struct endpoint *endpoint)
 	return 0;
 }
 
+/* Also before the handshake has ended: what came early may have found no block. */
 static void
 hunger_again(struct xr_timer *timer)
 {
 	struct endpoint *endpoint = caa_container_of(timer, struct endpoint, recv.hunger);
 
-	if (endpoint->state != ENDPOINT_OPEN || feed(endpoint) || recv_batch_end(endpoint))
+	if (endpoint->state > ENDPOINT_OPEN) {
 		xr_timer_cancel(timer);
+		return;
+	}
+	if (feed(endpoint) == 0)
+		recv_batch_end(endpoint);
 	if (endpoint->fault.error)
 		endpoint_fail(endpoint);
-	else if (send_due(endpoint))
+	else if (endpoint->state == ENDPOINT_OPEN && send_due(endpoint))
 		conn_flush_later(endpoint->conn);
 }
 
@@ -238,7 +260,7 @@ take_message(struct endpoint *endpoint, uint16_t slot, uint32_t len)
 		figure_count(RDMA_COPIED, 1);
 		return 0;
 	}
-	fresh = block_alloc(recv->type);
+	fresh = fresh_block(endpoint);
 	return fresh ? hand_over(endpoint, slot, len, fresh) : do_without_block(endpoint, slot, len);
 }
 

@@ -3,6 +3,7 @@
 /* The receiving half: whose memory messages end in, what is reported to the peer and when, and life without blocks. */
 
 #include "mem/block.h"
+#include "tests/unit/net/verbs/foreign.h"
 #include "tests/unit/net/verbs/rdma_fixture.h"
 #include <errno.h>
 #include <xrdma/error.h>
@@ -462,6 +463,80 @@ test_starved_too_long(void)
 	rdma_down();
 }
 
+/* What comes before the ACK may starve as well, and is served whether the ACK has come or not. */
+static void
+early_without_blocks(void *address)
+{
+	static const char data[BLOCK_PAYLOAD];
+	struct foreign peer;
+
+	foreign_open(&peer);
+	foreign_dial(&peer, address);
+	foreign_bring_up(&peer);
+	rdma_do(take_all_blocks, NULL);
+	for (int i = 0; i < 31; i++)
+		foreign_send(&peer, data, sizeof data, 0);
+	NET_AWAIT(rdma_counted(RDMA_STARVED) > 0);
+	net_sleep_ms(20);
+	foreign_send_ack(&peer, true);
+	NET_AWAIT(net_counted(NET_CONNS_OPENED) == 1);
+	net_sleep_ms(20);
+	rdma_do(give_blocks_back, NULL);
+	NET_CHECK(foreign_await(&peer, IBV_WC_RECV).status == IBV_WC_SUCCESS);
+	NET_CHECK(rdma_counted(RDMA_PURE_ACKS) == 1);
+	foreign_close(&peer);
+	NET_AWAIT(net_counted(NET_CONNS_LIVE) == 0);
+	xr_stop();
+}
+
+/* 31 messages are more than half of the peer's window: once they have their blocks a report is due. */
+static void
+test_early_starves(void)
+{
+	struct probe server = {.opened = 0};
+
+	rdma_up("--pool_max_mb", "32", "--conn_input_limit_kb", "64", NULL);
+	net_run(early_without_blocks, (void *)xr_listener_address(probe_listen(&server, NULL)));
+	ASSERT_EQ(server.bytes, 31 * BLOCK_PAYLOAD);
+	ASSERT_EQ(server.close_reason, 0);
+	rdma_down();
+}
+
+/* Pieces of a message that never gets whole hold blocks while others starve: who holds most of them is given up. */
+static void
+take_nothing(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in)
+{
+	(void)probe;
+	(void)in;
+	xr_conn_need(conn, (size_t)1 << 30);
+}
+
+static void
+script_hoard(struct rdma_pair *pair)
+{
+	fake_hold(FAKE_DELIVERY, rdma_qp(pair->client.conn));
+	fake_hold(FAKE_ACK, rdma_qp(pair->client.conn));
+	NET_CHECK(rdma_send(pair->client.conn, 0, 60 * BLOCK_PAYLOAD) == 0);
+	rdma_do(take_all_blocks, NULL);
+	fake_let_go(FAKE_DELIVERY, rdma_qp(pair->client.conn));
+	NET_AWAIT(PROBE_READ(pair->server.closed) && PROBE_READ(pair->client.closed));
+	rdma_do(give_blocks_back, NULL);
+	fake_let_go(FAKE_ACK, 0);
+}
+
+static void
+test_hoard(void)
+{
+	struct rdma_pair pair = {.server.on_data = take_nothing};
+
+	rdma_up("--pool_max_mb", "32", "--conn_input_limit_kb", "64", NULL);
+	rdma_pair_run(&pair, script_hoard);
+	ASSERT_EQ(pair.server.close_reason, -ENOMEM);
+	ASSERT_EQ(net_counted(NET_GIVEN_UP), 1);
+	CU_ASSERT(net_logged("is given up: no block is left"));
+	rdma_down();
+}
+
 /* What was copied to ordinary memory can be sent on like anything else. */
 static void
 script_forward(struct rdma_pair *pair)
@@ -500,4 +575,6 @@ UNIT_SUITE("recv", {"the application gets the block that the card wrote to", tes
 	   {"what is taken is reported while the rest is held", test_takes_a_little},
 	   {"without blocks nothing is lost", test_short_of_blocks},
 	   {"without blocks for too long", test_starved_too_long},
+	   {"without blocks before the handshake has ended", test_early_starves},
+	   {"who hoards the pool is given up", test_hoard},
 	   {"what was copied for want of blocks can be sent on", test_forward});
