@@ -193,7 +193,7 @@ negotiate_input(struct xr_conn *conn)
 		len = xr_iobuf_copy_out(&conn->in, 0, bytes, sizeof bytes);
 		result = handshake_feed(&conn->hs, bytes, len, &used);
 		xr_iobuf_drop(&conn->in, used);
-	} while (result == HANDSHAKE_GO_ON && used && xr_iobuf_size(&conn->in));
+	} while ((result == HANDSHAKE_GO_ON || result == HANDSHAKE_RDMA) && used && xr_iobuf_size(&conn->in));
 	if (conn->hs.started && !rdma_provider()->ops)
 		conn->no_rdma = rdma_provider()->reason;
 	settle(conn, result, had_started);

@@ -439,6 +439,86 @@ vanish(void *arg)
 	foreign_close(&peer);
 }
 
+/* As long as a hello may be, so that what is behind it is read apart from it. */
+static void
+long_hello_and_byte(void *arg)
+{
+	struct stage *stage = arg;
+	struct foreign peer;
+	uint8_t bytes[HELLO_V2_MAX + 1] = {0};
+
+	foreign_open(&peer);
+	foreign_meet(&peer, stage->listener);
+	foreign_bring_up(&peer);
+	hello_v2_encode(&peer.own, bytes);
+	bytes[4] = HELLO_V2_MAX >> 8;
+	bytes[5] = HELLO_V2_MAX & 0xff;
+	raw_send(peer.fd, bytes, sizeof bytes);
+	raw_await_end(peer.fd);
+	foreign_close(&peer);
+}
+
+static void
+test_byte_behind_hello(void)
+{
+	struct probe client = {.on_close = probe_stop_on_close};
+	struct stage stage;
+
+	rdma_up(NULL);
+	stage.listener = raw_listen(stage.address);
+	probe_dial(&client, stage.address, XR_RDMA_REQUIRE);
+	net_run(long_hello_and_byte, &stage);
+	ASSERT_EQ(client.datas, 0);
+	ASSERT_EQ(client.close_reason, -EPROTO);
+	CU_ASSERT(net_logged("bytes on TCP behind the handshake"));
+	close(stage.listener);
+	rdma_down();
+}
+
+/* A card that fails while the answer to the hello is awaited: the connection goes on over TCP. */
+static void
+fail_before_answer(void *arg)
+{
+	struct stage *stage = arg;
+	struct foreign peer;
+
+	foreign_open(&peer);
+	foreign_meet(&peer, stage->listener);
+	foreign_bring_up(&peer);
+	fake_fail_qp(peer.peer.qp_num);
+	rdma_settle();
+	foreign_answer(&peer);
+	NET_CHECK(!foreign_read_ack(&peer));
+	NET_AWAIT(net_counted(NET_FALLBACKS) == 1);
+	raw_send(peer.fd, "plain", 5);
+	NET_CHECK(raw_await_end(peer.fd) == 0);
+	foreign_close(&peer);
+}
+
+static void
+close_on_plain(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in)
+{
+	(void)probe;
+	xr_iobuf_clear(in);
+	xr_conn_close(conn);
+}
+
+static void
+test_card_fails_before_answer(void)
+{
+	struct probe client = {.on_data = close_on_plain, .on_close = probe_stop_on_close};
+	struct stage stage;
+
+	rdma_up(NULL);
+	stage.listener = raw_listen(stage.address);
+	probe_dial(&client, stage.address, XR_RDMA_AUTO);
+	net_run(fail_before_answer, &stage);
+	ASSERT_EQ(client.close_reason, 0);
+	CU_ASSERT(net_logged("falls back to TCP: the device failed during the handshake"));
+	close(stage.listener);
+	rdma_down();
+}
+
 /* The next dial to such a peer does without RDMA for a while. */
 static void
 test_unreachable_peer_is_remembered(void)
@@ -472,4 +552,6 @@ UNIT_SUITE("bringup", {"each step may fail for a client", test_client_fails},
 	   {"data before an ACK that calls RDMA off", test_early_data_then_fallback},
 	   {"an ACK and a request in one segment", test_ack_and_request}, {"a byte on TCP later", test_byte_later},
 	   {"a server of foreign make", test_foreign_server},
+	   {"a byte behind the longest hello", test_byte_behind_hello},
+	   {"a card that fails before the answer", test_card_fails_before_answer},
 	   {"a peer that no message reaches", test_unreachable_peer_is_remembered});
