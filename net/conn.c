@@ -5,6 +5,7 @@
 #include "mem/mem.h"
 #include "net/negotiate.h"
 #include "net/net.h"
+#include "net/port.h"
 #include "net/turn.h"
 #include <assert.h>
 #include <errno.h>
@@ -241,13 +242,22 @@ input_over_limit(struct xr_conn *conn)
 	return conn->in_pinned > limit;
 }
 
+/* That its input may lie in: the port may have RDMA's receive into larger ones than usual. */
+static enum block_type
+largest_block(const struct xr_port *port)
+{
+	enum block_type usual = mem_recv_block_type();
+
+	return port->verbs.block_type > (int)usual ? (enum block_type)port->verbs.block_type : usual;
+}
+
 static bool
 must_hold(struct xr_conn *conn)
 {
 	size_t size = xr_iobuf_size(&conn->in);
 
 	/* Counting is dear for a large message that comes in small pieces, and dense input below its need is fine. */
-	conn->in_pinned = iobuf_pinned_at_most(&conn->in, mem_recv_block_type());
+	conn->in_pinned = iobuf_pinned_at_most(&conn->in, largest_block(conn->port));
 	if (size == 0 || (size < conn->need && conn->in_pinned <= SPARSE * size))
 		return false;
 	return input_over_limit(conn) && size >= conn->need;
