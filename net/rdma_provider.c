@@ -26,6 +26,8 @@ rdma_provider_init(void)
 
 	g_none.reason = devices_obstacle();
 	g_provider = g_none.reason ? &g_none : &g_verbs;
+	if (!g_none.reason)
+		endpoints_warm();
 	return ret;
 }
 

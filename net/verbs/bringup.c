@@ -3,6 +3,7 @@
 /* How an endpoint is made in the steps of the handshake, and taken back, from any of them. */
 
 #include "core/log.h"
+#include "mem/pool.h"
 #include "net/port.h"
 #include "net/verbs/ending.h"
 #include "net/verbs/endpoint_private.h"
@@ -66,6 +67,25 @@ queues_of(const struct xr_port *port)
 		.rq_size = port->verbs.rq_size ? port->verbs.rq_size : rq_size,
 		.inline_bytes = INLINE_BYTES,
 	};
+}
+
+/* One block is enough for a region to be there. That there can be none is said by the pool. */
+static void
+warm(enum block_type type, int node)
+{
+	struct pool *pool = pool_of(node > 0 ? (unsigned)node : 0, type);
+	struct xr_block *block;
+
+	if (pool_get(pool, &block, 1))
+		pool_put(pool, &block, 1);
+}
+
+void
+endpoints_warm(void)
+{
+	for (const struct xr_port *port = port_next(NULL); port; port = port_next(port))
+		for (unsigned i = 0; i < port->lcore_count && port->rdma != PORT_RDMA_OFF; i++)
+			warm(block_type_of(port), lcore_at(port->lcores[i])->numa_node);
 }
 
 /* ---- the endpoint and its arrays, in one piece ---- */

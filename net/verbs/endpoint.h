@@ -21,6 +21,12 @@ extern const struct link_ops g_rdma_link;
  */
 extern const struct handshake_ops g_endpoint_handshake_ops;
 
+/*
+ * Maps and registers the first receive blocks of every port that may use RDMA, on the nodes of its lcores: in the
+ * middle of a handshake it would take the time of both sides. At start, when the devices are there; blocks.
+ */
+void endpoints_warm(void);
+
 /* The handshake ended in ESTABLISHED: g_rdma_link is the connection's link from now on. 0. */
 int endpoint_attach(struct xr_conn *conn);
 

@@ -2,6 +2,7 @@
 
 /* The handshake's resources: what it takes, how each step may fail in either role, and what may come too early. */
 
+#include "mem/pool.h"
 #include "net/rdma_provider.h"
 #include "tests/unit/net/verbs/foreign.h"
 #include "tests/unit/net/verbs/rdma_fixture.h"
@@ -219,6 +220,25 @@ test_block_types(void)
 	}
 }
 
+static uint64_t
+regions(void)
+{
+	return counter_read(&g_pool_counters[POOL_REGIONS], NULL);
+}
+
+/* Each port's first region is there before the first connection, and only where there is RDMA. */
+static void
+test_regions_before_connections(void)
+{
+	rdma_up("--port", "default", "--port", "big,block=large", "--port", "off,block=huge,rdma=off", NULL);
+	ASSERT_EQ(regions(), 2);
+	rdma_down();
+	fake_reset();
+	net_up(1, "--port", "default", "--port", "big,block=large", NULL);
+	ASSERT_EQ(regions(), 1);
+	net_down();
+}
+
 static void
 test_trace(void)
 {
@@ -368,6 +388,8 @@ test_byte_later(void)
 struct stage {
 	char address[64];
 	int listener;
+	struct xr_conn *client; /* for those that look at it */
+	int error;
 };
 
 static void
@@ -475,6 +497,21 @@ test_byte_behind_hello(void)
 	rdma_down();
 }
 
+static void
+note_error(void *arg)
+{
+	struct stage *stage = arg;
+
+	stage->error = stage->client->endpoint->fault.error;
+}
+
+static bool
+client_knows(struct stage *stage)
+{
+	rdma_do(note_error, stage);
+	return stage->error != 0;
+}
+
 /* A card that fails while the answer to the hello is awaited: the connection goes on over TCP. */
 static void
 fail_before_answer(void *arg)
@@ -486,7 +523,7 @@ fail_before_answer(void *arg)
 	foreign_meet(&peer, stage->listener);
 	foreign_bring_up(&peer);
 	fake_fail_qp(peer.peer.qp_num);
-	rdma_settle();
+	NET_AWAIT(client_knows(stage));
 	foreign_answer(&peer);
 	NET_CHECK(!foreign_read_ack(&peer));
 	NET_AWAIT(net_counted(NET_FALLBACKS) == 1);
@@ -511,7 +548,7 @@ test_card_fails_before_answer(void)
 
 	rdma_up(NULL);
 	stage.listener = raw_listen(stage.address);
-	probe_dial(&client, stage.address, XR_RDMA_AUTO);
+	stage.client = probe_dial(&client, stage.address, XR_RDMA_AUTO);
 	net_run(fail_before_answer, &stage);
 	ASSERT_EQ(client.close_reason, 0);
 	CU_ASSERT(net_logged("falls back to TCP: the device failed during the handshake"));
@@ -548,7 +585,8 @@ UNIT_SUITE("bringup", {"each step may fail for a client", test_client_fails},
 	   {"no room in the completion queue", test_no_room_in_cq},
 	   {"a port's device that can't be used", test_port_asks_for_unusable_device},
 	   {"queue sizes of port and flags", test_sizes}, {"the three block types", test_block_types},
-	   {"the handshake traced", test_trace}, {"data before the ACK waits for it", test_early_data},
+	   {"regions before connections", test_regions_before_connections}, {"the handshake traced", test_trace},
+	   {"data before the ACK waits for it", test_early_data},
 	   {"data before an ACK that calls RDMA off", test_early_data_then_fallback},
 	   {"an ACK and a request in one segment", test_ack_and_request}, {"a byte on TCP later", test_byte_later},
 	   {"a server of foreign make", test_foreign_server},
