@@ -13,10 +13,15 @@ finish(struct endpoint *endpoint)
 	conn_eof(endpoint->conn);
 }
 
+/* Also when the lcore was busy elsewhere all the time: what has come by now is read first. */
 static void
 flushed_long_enough(struct xr_timer *timer)
 {
-	finish(caa_container_of(timer, struct endpoint, flushing));
+	struct endpoint *endpoint = caa_container_of(timer, struct endpoint, flushing);
+
+	cq_drain(endpoint->cq);
+	if (endpoint->state == ENDPOINT_ENDING)
+		finish(endpoint);
 }
 
 /* What the peer sent before its end is in the receive queue, in front of the receives that are flushed now. */
