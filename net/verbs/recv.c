@@ -139,6 +139,7 @@ feed(struct endpoint *endpoint)
 		}
 		recv->blocks[slot] = block;
 		recv->starved--;
+		recv->starved_us = xr_now_us(); /* as long as it gets some, it is patient */
 		make_ready(recv, slot, true);
 	}
 	xr_timer_cancel(&recv->hunger);

@@ -33,7 +33,7 @@ struct receiver {
 	struct xr_iobuf early;	/* came before the handshake had ended */
 	struct spill *spill;	/* memory for when the pool has none; NULL: none so far */
 	struct xr_timer hunger; /* armed while a slot is starved */
-	uint64_t starved_us;	/* since when */
+	uint64_t starved_us;	/* since when it has had no block */
 };
 
 /* Gets a block for each slot; blocks and idle are room for that many. -ENOMEM: it has none. */
