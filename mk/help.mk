@@ -8,6 +8,10 @@ The two commands (each installs the Debian packages that are missing):
   make demo          build, run a server and a client on 127.0.0.1, print what they measured
   make check         build and run every test; the last line says how many passed, failed and were skipped
 
+RDMA in a virtual machine (tests/lab/README.md):
+  make demo-rdma     the demo over soft-RoCE
+  make lab RUN='..'  run a command there as root; make lab2 HOST1='..' HOST2='..' in two of them on one wire
+
 Build:
   make               the library, the programs and the test programs, in build/
   make install       library, headers, programs and xrdma-reactor.pc under $$(DESTDIR)$$(PREFIX)
@@ -21,6 +25,7 @@ Parts of the check:
   make lint          clang-tidy, cppcheck, codespell, shellcheck, and that includes go down only
   make fuzz          libFuzzer on each parser, FUZZ_S=30 seconds each
   make bench         ratios between our calls and a bare epoll echo of the same bytes
+  make check-rdma DEV=mlx5_0   the tests of check-lab on this machine's own RDMA device
   make format        lays the C files out by .clang-format; make format-check only looks
 
 Variables:

@@ -1,12 +1,35 @@
-# The lab: virtual machines with soft-RoCE (tests/lab/run says what it takes).
+# The lab: virtual machines with soft-RoCE, and the tests on real verbs. tests/lab/README.md is about it.
 #
 #   make lab RUN='ibv_devinfo'     make lab2 HOST1='ibv_rc_pingpong -g 1' HOST2='ibv_rc_pingpong -g 1 10.77.0.1'
+#   make check-lab                 make check-rdma DEV=mlx5_0            make demo-rdma
+
+LAB = LAB_FOLDER="$${LAB_FOLDER:-$(abspath $(O))/lab}" tests/lab
 
 .PHONY: lab lab2
+# Commands go through the environment: make neither reads their dollars nor minds their quotes and lines.
+lab lab2: packages-lab
+lab: export LAB_RUN := $(value RUN)
 lab:
-	@mk/packages install lab
-	@LAB_FOLDER=$(O)/lab tests/lab/run '$(subst ','\'',$(RUN))'
+	@$(LAB)/run "$$LAB_RUN"
 
+lab2: export LAB_HOST1 := $(value HOST1)
+lab2: export LAB_HOST2 := $(value HOST2)
 lab2:
-	@mk/packages install lab
-	@LAB_FOLDER=$(O)/lab tests/lab/run2 '$(subst ','\'',$(HOST1))' '$(subst ','\'',$(HOST2))'
+	@$(LAB)/run2 "$$LAB_HOST1" "$$LAB_HOST2"
+
+.PHONY: run-lab check-rdma run-rdma demo-rdma
+check-lab: packages-lab
+run-lab: programs
+	@LAB_TIMEOUT=$${LAB_TIMEOUT:-1500} $(LAB)/run "exec tests/lab/check '$(abspath $(O))' \"\$$LAB_RESULTS\""
+
+# On this machine's own device, as the user who calls; DEV has no default, since nobody's card is used unasked.
+check-rdma: packages-rdma
+	@test -n '$(DEV)' || { echo "check-rdma: say on which device, such as DEV=mlx5_0" >&2; exit 2; }
+	+@$(BUILD) run-rdma
+
+run-rdma: programs
+	@tests/lab/check '$(abspath $(O))' '$(abspath $(O))/log' '$(DEV)'
+
+demo-rdma: packages-lab
+	+@$(BUILD) programs
+	@$(LAB)/run "exec mk/demo '$(abspath $(O))/bin/xr-perf' 5 10.77.0.1"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the lab's tests stand on: the harness of tests/integration, on an RDMA device, and the peer of foreign make.
 
-LAB_DEVICE names the device (rxe0), LAB_ADDRESS an address of its network interface (10.77.0.1). LAB_OWN=1 says that the
-machine is the lab's own and may be changed: interfaces are added and taken down.
+tests/lab/check runs them. LAB_DEVICE names the device (rxe0), LAB_ADDRESS an address of its network interface
+(10.77.0.1). LAB_GUEST is set in a guest of the lab, which may be changed: interfaces are added and taken down.
 """
 
 import json
@@ -18,7 +18,7 @@ from harness import CLIENT_CPU, Client, Program, SERVER_CPU, Server, expect, exp
 
 DEVICE = os.environ.get("LAB_DEVICE", "rxe0")
 ADDRESS = os.environ.get("LAB_ADDRESS", "10.77.0.1")
-OWN = os.environ.get("LAB_OWN") == "1"
+IN_GUEST = "LAB_GUEST" in os.environ
 
 # An emulated machine is slow, and sometimes slower.
 harness.SLACK = 6
