@@ -107,9 +107,11 @@ run-sanitized: all
 	@$(RUN) --name san-$(firstword $(subst $(comma),$(space),$(SAN))) $(UNIT_BIN) $(NATIVE_BIN) $(INTEGRATION)
 
 # What takes longer: the rare failure of one run in many, and inputs that a few seconds do not reach.
+REPEAT ?= 3
+
 .PHONY: run-repeat run-fuzz-long run-bench bench
 run-repeat: all
-	@$(RUN) --name repeat --repeat 10 $(UNIT_BIN) $(NATIVE_BIN) $(INTEGRATION)
+	@$(RUN) --name repeat --repeat $(REPEAT) $(UNIT_BIN) $(NATIVE_BIN) $(INTEGRATION)
 
 run-fuzz-long: FUZZ_S = 60
 run-fuzz-long: fuzz
