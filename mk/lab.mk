@@ -1,7 +1,7 @@
 # The lab: virtual machines with soft-RoCE, and the tests on real verbs. tests/lab/README.md is about it.
 #
 #   make lab RUN='ibv_devinfo'     make lab2 HOST1='ibv_rc_pingpong -g 1' HOST2='ibv_rc_pingpong -g 1 10.77.0.1'
-#   make check-lab                 make check-rdma DEV=mlx5_0            make demo-rdma
+#   make check-lab                 make check-rdma DEV=mlx5_0            make demo-rdma            make bench-rdma
 
 LAB = LAB_FOLDER="$${LAB_FOLDER:-$(abspath $(O))/lab}" tests/lab
 
@@ -33,3 +33,8 @@ run-rdma: programs
 demo-rdma: packages-lab
 	+@$(BUILD) programs
 	@$(LAB)/run "exec mk/demo '$(abspath $(O))/bin/xr-perf' 5 10.77.0.1"
+
+.PHONY: bench-rdma
+bench-rdma: packages-lab
+	+@$(BUILD) programs
+	@$(LAB)/run "XR_BUILD='$(abspath $(O))' exec tests/bench/verbs --json \"\$$LAB_RESULTS/bench-verbs.json\""
