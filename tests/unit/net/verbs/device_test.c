@@ -14,7 +14,7 @@ cards(unsigned count)
 {
 	fake_reset();
 	for (unsigned i = 0; i < count; i++) {
-		char name[16], address[16];
+		char name[16], address[24];
 		struct fake_device card;
 
 		snprintf(name, sizeof name, "fake%u", i);
