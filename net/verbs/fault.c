@@ -28,8 +28,10 @@ fault_hint(enum ibv_wc_status status)
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_OP_ERR:
 		return "; the peer's queue pair has failed";
+	case IBV_WC_LOC_QP_OP_ERR:
+		return "; the device could not send: is its network interface down?";
 	default:
-		return "";
+		return "; the kernel's log may tell more of the device";
 	}
 }
 

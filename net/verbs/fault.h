@@ -28,7 +28,7 @@ void fault_note_completion(struct endpoint *endpoint, const struct ibv_wc *wc);
 /* The line. */
 void fault_tell(const struct endpoint *endpoint);
 
-/* What to look at when a completion has this status, static text; "" for none. */
+/* What to look at when a completion has this status, static text. */
 const char *fault_hint(enum ibv_wc_status status);
 
 #endif

@@ -20,7 +20,8 @@ static const struct bad_send g_bad_sends[] = {
 	{IBV_WC_LOC_PROT_ERR, "local protection error", "not registered"},
 	{IBV_WC_REM_INV_REQ_ERR, "remote invalid request error", "larger than its blocks"},
 	{IBV_WC_REM_OP_ERR, "remote operation error", "the peer's queue pair"},
-	{IBV_WC_GENERAL_ERR, "general error", ""},
+	{IBV_WC_LOC_QP_OP_ERR, "local QP operation error", "interface down"},
+	{IBV_WC_GENERAL_ERR, "general error", "kernel's log"},
 };
 
 static void
