@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where RDMA cannot or shall not be used, the same connection goes on with TCP, and says why."""
 
+import re
 import subprocess
 
 from lab import IN_GUEST, PeerClient, PeerServer, RdmaClient, RdmaServer
-from harness import Skip, expect, expect_equal, main, test
+from harness import MODES, Skip, expect, expect_equal, main, test
 
 CALLS = ("--test_iterations", 20, "--attachment_size", 8161, "--queue_depth", 4)
 
@@ -98,6 +99,25 @@ def a_port_that_goes_down_is_left_and_found_again():
     command("ip", "link", "set", "rx1", "up")
     RdmaClient(server.address, *CALLS).finish_clean()
     server.stop()
+
+
+@test
+def a_port_that_goes_down_ends_its_connections():
+    second_device()
+    for mode in MODES:
+        server = RdmaServer(address=SECOND_ADDRESS, mode=mode)
+        client = RdmaClient(server.address, "--attachment_size", 8161, "--queue_depth", 8, "--test_seconds", 120,
+                            "--progress", mode=mode)
+        client.wait_stderr(r"[1-9]\d* calls/s")
+        command("ip", "link", "set", "rx1", "down")
+        client.finish(status=1)
+        command("ip", "link", "set", "rx1", "up")
+        told = client.stderr.text() + server.stderr.so_far()
+        for words in (rf"error .* RDMA connection with {SECOND_ADDRESS}:\d+ failed \(device rxe1, GID index \d+, QP 0x",
+                      "rxe1 port 1: port error"):
+            expect(re.search(words, told), f"no \"{words}\" is told: {told}")
+        expect_equal(client.counters()["conns_live"], 0, "the client's connections left")
+        expect_equal(server.stop()["conns_live"], 0, "the server's connections left")
 
 
 # ---- a peer that thinks otherwise ----
