@@ -96,7 +96,8 @@ target_of(const struct ibv_async_event *event)
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
 	case IBV_EVENT_PATH_MIG_ERR:
-		return (struct target){TARGET_QP, (uintptr_t)event->element.qp->qp_context};
+		return (struct target){TARGET_QP,
+				       (uintptr_t)__atomic_load_n(&event->element.qp->qp_context, __ATOMIC_RELAXED)};
 	case IBV_EVENT_CQ_ERR:
 		return (struct target){TARGET_CQ, (uintptr_t)event->element.cq->cq_context};
 	default:

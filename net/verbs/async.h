@@ -23,7 +23,17 @@ async_qp_context(unsigned lcore_index, uint32_t handle)
 	return (void *)((uintptr_t)lcore_index << 32 | handle);
 }
 
-/* Likewise of ibv_cq's cq_context. */
+/* A handle that no endpoint has, though not the one that means all of them (handle.h). */
+#define ASYNC_NOBODY 0xffffu
+
+/* Another endpoint's from now on. The main lcore may be reading it. */
+static inline void
+async_qp_context_set(struct ibv_qp *qp, void *context)
+{
+	__atomic_store_n(&qp->qp_context, context, __ATOMIC_RELAXED);
+}
+
+/* What ibv_cq's cq_context says. */
 static inline void *
 async_cq_context(unsigned lcore_index)
 {

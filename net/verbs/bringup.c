@@ -9,13 +9,13 @@
 #include "net/verbs/endpoint_private.h"
 #include "net/verbs/figures.h"
 #include "net/verbs/flags.h"
+#include "net/verbs/qp_pool.h"
 #include "net/verbs/trace.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define INLINE_BYTES   220u /* of a work request of four cache lines */
-#define HUGE_BLOCKS_RQ 16   /* 32 MiB of receive blocks a connection are enough */
+#define HUGE_BLOCKS_RQ 16 /* 32 MiB of receive blocks a connection are enough */
 #define MESSAGE_MAX    ((uint32_t)2 << 20)
 
 /* ---- what is wanted ---- */
@@ -65,7 +65,7 @@ queues_of(const struct xr_port *port)
 	return (struct qp_want){
 		.sq_size = port->verbs.sq_size ? port->verbs.sq_size : flags_queue_size(&g_rdma_sq_size),
 		.rq_size = port->verbs.rq_size ? port->verbs.rq_size : rq_size,
-		.inline_bytes = INLINE_BYTES,
+		.inline_bytes = QP_INLINE_BYTES,
 	};
 }
 
@@ -163,7 +163,7 @@ take_blocks(struct endpoint *endpoint, enum block_type type, const struct arrays
 static int
 make_queue_pair(struct endpoint *endpoint, const struct qp_want *want, const struct arrays *arrays, const char **why)
 {
-	int ret = qp_create(endpoint->cq, want, endpoint->handle, &endpoint->qp, why);
+	int ret = qp_pool_get(endpoint->cq, want, endpoint->handle, &endpoint->qp, why);
 
 	if (ret)
 		return ret;
@@ -300,7 +300,7 @@ endpoint_attach(struct xr_conn *conn)
 static void
 give_back(struct endpoint *endpoint)
 {
-	int ret = qp_destroy(&endpoint->qp);
+	int ret = qp_pool_put(endpoint->cq, &endpoint->qp, endpoint->fault.error == 0);
 
 	if (ret) {
 		log_error("RDMA device %s keeps QP 0x%x: %s; %u receive blocks are lost", cq_device(endpoint->cq)->name,

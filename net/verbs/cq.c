@@ -91,7 +91,8 @@ destroy_side(struct cq *cq, struct queue_side *side)
 		device_undone(cq->device, "destroying a completion queue", ibv_destroy_cq(side->cq));
 }
 
-/* The queues before their channel; and no event may be unacknowledged, since destroying a queue waits for that. */
+/* Queue pairs before their queues, and these before their channel; and no event may be unacknowledged, since destroying
+ * a queue waits for that. */
 static void
 cq_destroy(struct cq *cq)
 {
@@ -99,6 +100,7 @@ cq_destroy(struct cq *cq)
 		cq_settle_events(cq);
 		xr_fd_del(&cq->events);
 	}
+	qp_pool_fini(&cq->prepared, cq->device);
 	destroy_side(cq, &cq->recv);
 	destroy_side(cq, &cq->send);
 	if (cq->channel)
@@ -118,6 +120,7 @@ cq_new(struct device *device)
 	cq->lcore_index = t_lcore->index;
 	CDS_INIT_LIST_HEAD(&cq->touched);
 	handles_init(&cq->endpoints);
+	qp_pool_init(&cq->prepared, device);
 	cq->source = (struct source){.name = "completion queues", .ops = &g_cq_source_ops, .stage = SOURCE_CQ};
 	return cq;
 }
@@ -136,6 +139,7 @@ cq_create(struct device *device, const char **why)
 	ret = make_queues(cq);
 	if (ret == 0) {
 		source_add(reactor_current(), &cq->source);
+		qp_pool_fill(cq);
 		return cq;
 	}
 	log_limited(&limit, XR_LOG_WARNING, "RDMA device %s gives lcore %u no completion queues: %s%s", device->name,
@@ -331,6 +335,12 @@ struct device *
 cq_device(const struct cq *cq)
 {
 	return cq->device;
+}
+
+struct qp_pool *
+cq_qp_pool(struct cq *cq)
+{
+	return &cq->prepared;
 }
 
 unsigned

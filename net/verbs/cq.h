@@ -4,7 +4,8 @@
 
 /*
  * An lcore's completion queues on one device: one for sends, one for receives, one completion channel for both, one
- * source in the loop. Made at the lcore's first connection on the device. Nothing else polls a CQ.
+ * source in the loop. Made at the lcore's first connection on the device, with queue pairs prepared for
+ * more of them (qp_pool.h). Nothing else polls a CQ.
  *
  * Completions find their endpoint by a number in wr_id, with a generation, so that what a dead queue pair left behind
  * is recognised and dropped.
@@ -16,6 +17,7 @@
 
 struct endpoint;
 struct cq;
+struct qp_pool;
 
 /* What a work request's wr_id says: | generation 16 | endpoint 16 | kind 8 | unused 8 | value 16 | */
 enum wr_kind {
@@ -62,6 +64,7 @@ void cq_dismiss(struct cq *cq, uint32_t handle, unsigned send_depth, unsigned re
 struct ibv_cq *cq_send(const struct cq *cq);
 struct ibv_cq *cq_recv(const struct cq *cq);
 struct device *cq_device(const struct cq *cq);
+struct qp_pool *cq_qp_pool(struct cq *cq);
 unsigned cq_lcore_index(const struct cq *cq);
 
 /*

@@ -7,6 +7,7 @@
 #include "core/counter.h"
 #include "net/verbs/cq.h"
 #include "net/verbs/handle.h"
+#include "net/verbs/qp_pool.h"
 #include <xrdma/reactor.h>
 
 /* One of the two queues. */
@@ -27,6 +28,7 @@ struct cq {
 	bool failed;	  /* gives no completions any more */
 	struct queue_side recv, send;
 	struct handles endpoints;
+	struct qp_pool prepared;
 	struct cds_list_head touched; /* struct handle_entry: had a completion in this poll */
 	struct ibv_comp_channel *channel;
 	struct xr_fd events;

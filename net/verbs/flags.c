@@ -6,6 +6,7 @@
 
 int64_t g_rdma_port, g_rdma_gid_index, g_rdma_max_sge;
 int64_t g_rdma_sq_size, g_rdma_rq_size;
+int64_t g_rdma_prepared_qp_size, g_rdma_prepared_qp_cnt;
 int64_t g_rdma_recv_zerocopy, g_rdma_zerocopy_min_size;
 int64_t g_rdma_cqe_poll_once;
 int64_t g_rdma_trace_verbose;
@@ -43,6 +44,10 @@ const struct xr_option g_rdma_options[] = {
 	    "sends in the queue of a new connection, clamped to 16..4096; a port's sq= wins"),
 	INT(rdma_rq_size, true, "128", INT_MIN, INT_MAX, "N",
 	    "receives in the queue of a new connection, clamped to 16..4096; a port's rq= wins, and huge blocks make it 16"),
+	INT(rdma_prepared_qp_size, false, "128", INT_MIN, INT_MAX, "N",
+	    "sends and receives in the queues of a prepared queue pair, clamped to 16..4096; larger wishes go past it"),
+	INT(rdma_prepared_qp_cnt, false, "0", 0, RDMA_PREPARED_MAX, "N",
+	    "queue pairs that an lcore keeps for a device, made ahead and reused; 0: none"),
 	BOOL(rdma_recv_zerocopy, true, "true", "hand receive blocks over to the application instead of copying"),
 	INT(rdma_zerocopy_min_size, true, "512", 0, INT_MAX, "BYTES",
 	    "a message shorter than this is copied out of its receive block"),

@@ -26,8 +26,8 @@ depth_for(uint16_t sq_size, uint16_t limit)
 	return (uint16_t)(depth < limit ? depth : limit);
 }
 
-static uint16_t
-queue_limit(const struct device *device)
+uint16_t
+qp_queue_limit(const struct device *device)
 {
 	int limit = device->attr.max_qp_wr;
 
@@ -45,7 +45,7 @@ try_create(struct cq *cq, void *context, struct qp *qp, uint32_t inline_bytes)
 		.qp_type = IBV_QPT_RC,
 		.cap =
 			{
-				.max_send_wr = depth_for(qp->sq_size, queue_limit(device)),
+				.max_send_wr = depth_for(qp->sq_size, qp_queue_limit(device)),
 				.max_recv_wr = qp->rq_size,
 				.max_send_sge = device->max_sge,
 				.max_recv_sge = 1,
@@ -103,8 +103,8 @@ qp_create(struct cq *cq, const struct qp_want *want, uint32_t handle, struct qp 
 
 	*qp = (struct qp){
 		.device = device,
-		.sq_size = at_most(want->sq_size, queue_limit(device)),
-		.rq_size = at_most(want->rq_size, queue_limit(device)),
+		.sq_size = at_most(want->sq_size, qp_queue_limit(device)),
+		.rq_size = at_most(want->rq_size, qp_queue_limit(device)),
 	};
 	ret = create_lower(cq, context, qp, want->inline_bytes);
 	if (ret) {
@@ -114,6 +114,26 @@ qp_create(struct cq *cq, const struct qp_want *want, uint32_t handle, struct qp 
 		*why = "the device gives no queue pair";
 	}
 	return ret;
+}
+
+/* Its queues may be deeper than that; but what endpoints and completion queues have room for is what was wanted. */
+void
+qp_adopt(struct cq *cq, const struct qp_want *want, uint32_t handle, struct ibv_qp *made, uint32_t inline_bytes,
+	 struct qp *qp)
+{
+	const struct device *device = cq_device(cq);
+
+	async_qp_context_set(made, async_qp_context(cq_lcore_index(cq), handle));
+	*qp = (struct qp){
+		.qp = made,
+		.device = device,
+		.sq_size = want->sq_size,
+		.rq_size = want->rq_size,
+		.depth = depth_for(want->sq_size, qp_queue_limit(device)),
+		.max_sge = device->max_sge,
+		.inline_bytes = inline_bytes,
+		.prepared = true,
+	};
 }
 
 /* ---- INIT, RTR, RTS ---- */
@@ -197,6 +217,14 @@ int
 qp_fail(struct qp *qp)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	return -ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
+}
+
+int
+qp_reset(struct qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
 
 	return -ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
 }

@@ -15,6 +15,8 @@ test_defaults(void)
 	ASSERT_EQ(g_rdma_max_sge, 0);
 	ASSERT_EQ(g_rdma_sq_size, 128);
 	ASSERT_EQ(g_rdma_rq_size, 128);
+	ASSERT_EQ(g_rdma_prepared_qp_size, 128);
+	ASSERT_EQ(g_rdma_prepared_qp_cnt, 0);
 	ASSERT_EQ(g_rdma_recv_zerocopy, 1);
 	ASSERT_EQ(g_rdma_zerocopy_min_size, 512);
 	ASSERT_EQ(g_rdma_cqe_poll_once, 32);
@@ -56,7 +58,8 @@ test_live_ones(void)
 	static const char *const live[] = {"rdma_sq_size",	"rdma_rq_size",	      "rdma_zerocopy_min_size",
 					   "conn_starved_ms",	"rdma_cqe_poll_once", "rdma_recv_zerocopy",
 					   "rdma_trace_verbose"};
-	static const char *const fixed[] = {"rdma_port", "rdma_gid_index", "rdma_max_sge", "rdma_device"};
+	static const char *const fixed[] = {"rdma_port",   "rdma_gid_index",	    "rdma_max_sge",
+					    "rdma_device", "rdma_prepared_qp_size", "rdma_prepared_qp_cnt"};
 
 	rdma_up(NULL);
 	for (unsigned i = 0; i < sizeof live / sizeof live[0]; i++)
@@ -90,6 +93,8 @@ test_refused(void)
 	refused("--rdma_max_sge", "65");
 	refused("--rdma_cqe_poll_once", "0");
 	refused("--rdma_cqe_poll_once", "257");
+	refused("--rdma_prepared_qp_cnt", "-1");
+	refused("--rdma_prepared_qp_cnt", "65537");
 	refused("--rdma_zerocopy_min_size", "-1");
 	refused("--rdma_recv_zerocopy", "maybe");
 	refused("--conn_starved_ms", "0");
