@@ -323,7 +323,7 @@ try_node(const struct hugepage_want *want, int node, struct attempts *attempts, 
 	return status;
 }
 
-/* With one node there is nothing to bind to: whatever the kernel gives lies on it. */
+/* When all memory is the wanted node's there is nothing to bind to: whatever the kernel gives lies there. */
 static int
 try_nodes(const struct hugepage_want *want, struct attempts *attempts, struct hugepage_got *got)
 {
@@ -331,7 +331,9 @@ try_nodes(const struct hugepage_want *want, struct attempts *attempts, struct hu
 	unsigned count = g_hugepage_sys.nodes(want->node, nodes, NODES_MAX);
 	int status = -ENOMEM;
 
-	if (count <= 1) {
+	if (want->strict_numa && nodes[0] != want->node)
+		attempts->node_error = ENODEV;
+	if (count == 1 && nodes[0] == want->node) {
 		status = try_node(want, NODE_ANY, attempts, got);
 		got->node = want->node;
 		return status;
@@ -365,6 +367,22 @@ steps_taken(const struct hugepage_want *want, const struct attempts *attempts, c
 	return steps;
 }
 
+/* Where the kernel's own word for it would mislead. */
+static const char *
+error_text(int error)
+{
+	switch (error) {
+	case ENODEV:
+		return "none of its memory is this process's to use";
+	case EFAULT:
+		return "too few are free there";
+	case EXDEV:
+		return "the kernel took pages of another node";
+	default:
+		return strerror(error);
+	}
+}
+
 static const char *
 placement_text(unsigned steps)
 {
@@ -388,7 +406,7 @@ report_steps(const struct hugepage_want *want, const struct attempts *attempts, 
 		return;
 	if (got->kind > best)
 		snprintf(instead, sizeof instead, " instead of %s (%s)", page_kind_name(best),
-			 strerror(attempts->error[best]));
+			 error_text(attempts->error[best]));
 	log_notice("memory: node %d gets %s%s%s", want->node, page_kind_name(got->kind), instead,
 		   placement_text(steps));
 }
@@ -396,17 +414,17 @@ report_steps(const struct hugepage_want *want, const struct attempts *attempts, 
 static void
 report_failure(const struct hugepage_want *want, const struct attempts *attempts)
 {
-	static struct log_limit limit;
+	static struct log_limit strict_limit, require_limit, limit;
 	size_t mib = want->bytes >> 20;
 
 	if (want->strict_numa && attempts->node_error)
-		log_limited(&limit, XR_LOG_ERROR, "--strict-numa: node %d can't give %zu MiB: %s", want->node, mib,
-			    strerror(attempts->node_error));
+		log_limited(&strict_limit, XR_LOG_ERROR, "--strict-numa: node %d can't give %zu MiB%s: %s", want->node,
+			    mib, want->require_hugepages ? " of huge pages" : "", error_text(attempts->node_error));
 	else if (want->require_hugepages)
 		log_limited(
-			&limit, XR_LOG_ERROR,
+			&require_limit, XR_LOG_ERROR,
 			"--require-hugepages: no huge pages for %zu MiB on node %d (%s); vm.nr_hugepages reserves them",
-			mib, want->node, strerror(attempts->error[PAGE_2M]));
+			mib, want->node, error_text(attempts->error[PAGE_2M]));
 	else
 		log_limited(&limit, XR_LOG_ERROR, "memory: the machine can't give %zu MiB: %s", mib,
 			    strerror(attempts->error[PAGE_ORDINARY]));

@@ -203,6 +203,15 @@ reserve_regions(const struct pool_config *pool)
 	return status;
 }
 
+/* To refuse when the machine can't is what these options are for: their value is what is wrong then. */
+static int
+map_first_region(const struct pool_config *config)
+{
+	int status = pool_grow(pool_of(node_of(lcore_main()), config->first_type));
+
+	return status == -ENOMEM && (g_values.require_hugepages || g_values.strict_numa) ? -EINVAL : status;
+}
+
 int
 mem_init(void)
 {
@@ -214,7 +223,7 @@ mem_init(void)
 	if (status == 0)
 		status = pool_init(&config);
 	if (status == 0)
-		status = pool_grow(pool_of(node_of(lcore_main()), config.first_type));
+		status = map_first_region(&config);
 	if (status != 0)
 		mem_fini();
 	return status;

@@ -22,7 +22,8 @@ static struct {
 	bool huge_1g[MAX_NODES], huge_2m[MAX_NODES]; /* enough of them on the node */
 	bool reserved_1g, reserved_2m;		     /* enough of them somewhere: mmap() succeeds */
 	bool transparent;
-	bool full[MAX_NODES]; /* of ordinary memory: what prefers the node lands on the next one */
+	bool forbidden[MAX_NODES]; /* by the process's cpuset */
+	bool full[MAX_NODES];	   /* of ordinary memory: what prefers the node lands on the next one */
 	int mbind_error, move_pages_error, populate_error;
 	size_t available;
 	/* What happened. */
@@ -122,9 +123,10 @@ fake_nodes(int wanted, int *nodes, unsigned max)
 {
 	unsigned count = 0;
 
-	nodes[count++] = wanted;
+	if (!fake.forbidden[wanted])
+		nodes[count++] = wanted;
 	for (int node = 0; node < (int)fake.nodes && count < max; node++)
-		if (node != wanted)
+		if (node != wanted && !fake.forbidden[node])
 			nodes[count++] = node;
 	return count;
 }
@@ -497,6 +499,32 @@ test_strict_numa(void)
 	machine_off();
 }
 
+/* A cpuset may leave one node's memory to a process, and not that of its processors. */
+static void
+test_the_only_memory_is_another_nodes(void)
+{
+	struct hugepage_want wanted;
+	struct hugepage_got got;
+	uint64_t before = count_of(HUGEPAGE_DOWN_NODE);
+
+	machine(2);
+	fake.forbidden[0] = true;
+	wanted = want(0);
+	ASSERT_EQ(hugepage_map(&wanted, &got), 0);
+	ASSERT_EQ(got.node, 1);
+	ASSERT_EQ(fake.bound, 1);
+	ASSERT_EQ(count_of(HUGEPAGE_DOWN_NODE), before + 1);
+	CU_ASSERT(strstr(log_capture_last(), "on another node") != NULL);
+	hugepage_unmap(range, BYTES);
+	wanted.strict_numa = true;
+	ASSERT_EQ(hugepage_map(&wanted, &got), -ENOMEM);
+	CU_ASSERT(is_only_reserved());
+	ASSERT_EQ(log_capture_count(), 2);
+	ASSERT_STR(log_capture_last(),
+		   "--strict-numa: node 0 can't give 4 MiB: none of its memory is this process's to use");
+	machine_off();
+}
+
 /* Whatever this machine has: it must work, and be where it says. */
 static void
 test_this_machine(void)
@@ -532,5 +560,6 @@ UNIT_SUITE("hugepage", {"a reserved range is aligned, and absurd ones are refuse
 	   {"before Linux 5.14 pages are touched by hand", test_old_kernel_is_touched_by_hand},
 	   {"nothing left is an error", test_nothing_left_is_an_error},
 	   {"more than there is is not populated", test_more_than_there_is_is_not_populated},
+	   {"the only memory is another node's", test_the_only_memory_is_another_nodes},
 	   {"--require-hugepages", test_require_hugepages}, {"--strict-numa", test_strict_numa},
 	   {"this machine gives memory", test_this_machine});

@@ -172,6 +172,10 @@ test_a_machine_that_is_too_small(void)
 	ASSERT_EQ(log_capture_count(), 1);
 	CU_ASSERT(strstr(log_capture_last(), "64 MiB") != NULL);
 	stop();
+	ASSERT_EQ(start(FLAGS("--require-hugepages")), -EINVAL);
+	ASSERT_EQ(log_capture_count(), 1);
+	CU_ASSERT(strstr(log_capture_last(), "--require-hugepages") != NULL);
+	stop();
 	g_hugepage_sys = real;
 	ASSERT_EQ(start(NULL), 0);
 	stop();
