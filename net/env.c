@@ -28,7 +28,7 @@
 enum env_state {
 	ENV_NONE,
 	ENV_READY, /* xr_init() has succeeded */
-	ENV_RAN,   /* xr_run() has begun */
+	ENV_RAN,   /* xr_run() or xr_worker_begin() has begun */
 };
 
 static enum env_state g_state;
@@ -180,15 +180,44 @@ xr_init(int argc, char **argv)
 	return ret;
 }
 
-int
-xr_run(void)
+/* Once, by the thread that called xr_init(). */
+static int
+leave_ready(void)
 {
 	if (g_state == ENV_NONE || t_lcore != lcore_main())
 		return -EINVAL;
 	if (g_state == ENV_RAN)
 		return -EALREADY;
 	__atomic_store_n(&g_state, ENV_RAN, __ATOMIC_RELEASE);
-	workers_run();
+	return 0;
+}
+
+int
+xr_run(void)
+{
+	int ret = leave_ready();
+
+	if (ret == 0)
+		workers_run();
+	return ret;
+}
+
+int
+xr_worker_begin(void)
+{
+	int ret = leave_ready();
+
+	if (ret == 0)
+		workers_embed();
+	return ret;
+}
+
+int
+xr_worker_end(void)
+{
+	if (!workers_embedded() || t_lcore != lcore_main())
+		return -EINVAL;
+	workers_unembed();
 	return 0;
 }
 

@@ -19,6 +19,7 @@ static int g_error;	   /* of the first that failed */
 static bool g_released;
 
 static bool g_ran;
+static bool g_embedded;
 
 static int
 enter(struct lcore *lcore)
@@ -100,6 +101,7 @@ workers_start(void)
 	g_error = 0;
 	g_released = false;
 	g_ran = false;
+	g_embedded = false;
 	ret = lcore_launch(worker);
 	if (ret == 0)
 		ret = await_arrivals(lcore_count() - 1);
@@ -119,8 +121,35 @@ workers_run(void)
 }
 
 void
+workers_embed(void)
+{
+	g_ran = true;
+	g_embedded = true;
+	reactor_embed(reactor_of(lcore_main()));
+	release();
+}
+
+bool
+workers_embedded(void)
+{
+	return g_embedded;
+}
+
+void
+workers_unembed(void)
+{
+	g_embedded = false;
+	reactors_stop();
+	reactor_unembed(reactor_of(lcore_main()));
+	lcore_join();
+	reactors_drain();
+}
+
+void
 workers_end(void)
 {
+	if (g_embedded)
+		workers_unembed();
 	if (!g_ran) {
 		reactors_stop();
 		workers_run();

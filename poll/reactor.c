@@ -45,25 +45,32 @@ reactor_turn(struct reactor *reactor)
 	return work;
 }
 
-/* Sleeps if it may, then does a turn; after a sleep the turn takes its events from the wait. */
-static int
-next_turn(struct reactor *reactor, int work_before)
+/* It takes its events from the wait. */
+int
+reactor_turn_woken(struct reactor *reactor, enum wake_cause cause)
 {
-	enum wake_cause cause;
-	int work;
+	int work = reactor_turn(reactor);
 
-	if (!wait_wanted(reactor, work_before) || wait_prepare(reactor) != 0)
-		return reactor_turn(reactor);
-	cause = wait_block(reactor);
-	wait_finish(reactor, cause);
-	work = reactor_turn(reactor);
 	if (!work && cause == WAKE_FD && !reactors_stopping())
 		stat_add(STAT_WAKES_EMPTY, 1);
 	return work;
 }
 
-static void
-begin(struct reactor *reactor)
+/* Sleeps if it may, then does a turn. */
+static int
+next_turn(struct reactor *reactor, int work_before)
+{
+	enum wake_cause cause;
+
+	if (!wait_wanted(reactor, work_before) || wait_prepare(reactor) != 0)
+		return reactor_turn(reactor);
+	cause = wait_block(reactor);
+	wait_finish(reactor, cause);
+	return reactor_turn_woken(reactor, cause);
+}
+
+void
+reactor_begin(struct reactor *reactor)
 {
 	t_reactor = reactor;
 	counter_attach(reactor->lcore);
@@ -77,9 +84,10 @@ begin(struct reactor *reactor)
 		drive_announce(reactor);
 }
 
-static void
-end(struct reactor *reactor)
+void
+reactor_end(struct reactor *reactor)
 {
+	reactor->running = true;
 	reactor_read_clock(reactor);
 	while (reactor->exit_hook_count) {
 		const struct exit_hook *hook = &reactor->exit_hooks[--reactor->exit_hook_count];
@@ -98,10 +106,10 @@ reactor_run(struct reactor *reactor)
 {
 	int work = 1;
 
-	begin(reactor);
+	reactor_begin(reactor);
 	while (!reactors_stopping())
 		work = next_turn(reactor, work);
-	end(reactor);
+	reactor_end(reactor);
 }
 
 void

@@ -47,6 +47,13 @@ void reactor_on_exit(struct reactor *reactor, void (*fn)(struct reactor *reactor
  */
 void reactor_run(struct reactor *reactor);
 
+/*
+ * In place of it, for a loop of the application's around xr_worker_progress(): what comes before the first turn, and
+ * what follows the last. On the lcore's own thread.
+ */
+void reactor_embed(struct reactor *reactor);
+void reactor_unembed(struct reactor *reactor);
+
 /* Ends every loop. Any thread, async-signal-safe, may be repeated. */
 void reactors_stop(void);
 bool reactors_stopping(void);

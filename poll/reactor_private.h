@@ -25,7 +25,10 @@ struct exit_hook {
 
 struct reactor {
 	struct lcore *lcore;
-	bool running;		  /* inside reactor_run(): now_us is the turn's time */
+	bool running;		  /* inside a turn, or between two of reactor_run(): now_us is the turn's time */
+	bool lent;		  /* an application's loop waits: wait_take_back() and wait_finish() are due */
+	bool embedded;		  /* an application's loop drives it */
+	int last_work;		  /* of the last turn, for embedded ones */
 	uint64_t now_us;	  /* read once a turn */
 	uint64_t worked_us;	  /* when a turn last found work */
 	enum reactor_stat spends; /* the figure that the time since now_us belongs to */
@@ -52,8 +55,15 @@ void reactor_read_clock(struct reactor *reactor);
 /* Polls each source of the choice once and books the work. The work done. */
 int reactor_poll(struct reactor *reactor, enum source_choice choice);
 
+/* What comes before the first turn, and what follows the last. */
+void reactor_begin(struct reactor *reactor);
+void reactor_end(struct reactor *reactor);
+
 /* One turn of the loop. The work done. */
 int reactor_turn(struct reactor *reactor);
+
+/* The first turn after a sleep. */
+int reactor_turn_woken(struct reactor *reactor, enum wake_cause cause);
 
 /* The turn's time; outside of reactor_run() there are no turns, and it is the clock's. */
 static inline uint64_t

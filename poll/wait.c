@@ -129,27 +129,48 @@ cause_of(struct reactor *reactor, int ready)
 	if (ready > 0)
 		return WAKE_FD;
 	if (ready < 0)
-		return WAKE_SIGNAL;
+		return WAKE_OTHER;
 	reactor_read_clock(reactor);
-	return reactor->now_us < reactor->wait.deadline_us ? WAKE_CAP : WAKE_TIMER;
+	if (reactor->now_us >= reactor->wait.deadline_us)
+		return WAKE_TIMER;
+	return reactor->now_us >= reactor->wait.cap_us ? WAKE_CAP : WAKE_OTHER;
 }
 
-enum wake_cause
-wait_block(struct reactor *reactor)
+uint64_t
+wait_lend(struct reactor *reactor)
 {
 	const struct wait *wait = &reactor->wait;
 	uint64_t until_us = wait->deadline_us < wait->cap_us ? wait->deadline_us : wait->cap_us;
-	int ready;
 
 	stat_add(STAT_SLEEPS, 1);
 	reactor->spends = STAT_SLEEP_US;
 	urcu_qsbr_thread_offline();
 	wait_step(reactor, WAIT_OFFLINE);
-	ready = fd_source_wait(&reactor->fds, until_us == SOURCE_NEVER ? SOURCE_NEVER : until_us - reactor->now_us);
+	return until_us == SOURCE_NEVER ? SOURCE_NEVER : until_us - reactor->now_us;
+}
+
+/* Back from the block, which has found so many events. */
+static enum wake_cause
+come_back(struct reactor *reactor, int ready)
+{
 	wait_step(reactor, WAIT_WOKEN);
 	urcu_qsbr_thread_online();
 	wait_step(reactor, WAIT_ONLINE);
 	return cause_of(reactor, ready);
+}
+
+enum wake_cause
+wait_take_back(struct reactor *reactor)
+{
+	return come_back(reactor, fd_source_wait(&reactor->fds, 0));
+}
+
+enum wake_cause
+wait_block(struct reactor *reactor)
+{
+	uint64_t timeout_us = wait_lend(reactor);
+
+	return come_back(reactor, fd_source_wait(&reactor->fds, timeout_us));
 }
 
 /*
@@ -178,7 +199,7 @@ wait_finish(struct reactor *reactor, enum wake_cause cause)
 
 	if (cause == WAKE_CAP)
 		cause = check_rescue(reactor);
-	if (cause != WAKE_SIGNAL)
+	if (cause != WAKE_OTHER)
 		stat_add(stats[cause], 1);
 	awake(reactor);
 }

@@ -31,7 +31,7 @@ enum wake_cause {
 	WAKE_FD,
 	WAKE_TIMER,
 	WAKE_CAP,
-	WAKE_SIGNAL,
+	WAKE_OTHER, /* a signal; an application's loop that went on for reasons of its own */
 };
 
 struct wait {
@@ -55,5 +55,12 @@ bool wait_wanted(const struct reactor *reactor, int work);
 int wait_prepare(struct reactor *reactor);
 enum wake_cause wait_block(struct reactor *reactor);
 void wait_finish(struct reactor *reactor, enum wake_cause cause);
+
+/*
+ * wait_block() in two halves, for a loop that blocks elsewhere: until the epoll set is readable, and for no longer than
+ * the time that the first half returns (SOURCE_NEVER: without end). The second half does not block.
+ */
+uint64_t wait_lend(struct reactor *reactor);
+enum wake_cause wait_take_back(struct reactor *reactor);
 
 #endif

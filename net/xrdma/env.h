@@ -29,7 +29,25 @@ XR_API int xr_init(int argc, char **argv);
  */
 XR_API int xr_run(void);
 
-/** Ends xr_run(). Any thread, also a signal handler; also before xr_run(), which then returns at once. */
+/**
+ * In place of xr_run(), for an application with a loop of its own: from here on the other lcores run on their threads,
+ * and the application drives the main lcore's worker with xr_worker_progress() and what stands beside it in
+ * <xrdma/reactor.h>. The thread that called xr_init(); does not block.
+ * Errors: -EINVAL before xr_init() or on another thread, -EALREADY when this or xr_run() was called before.
+ */
+XR_API int xr_worker_begin(void);
+
+/**
+ * What xr_run() does before it returns: stops the lcores if xr_stop() has not, closes what is open, and waits for the
+ * other lcores' ends. Afterwards no callback runs any more. The thread of xr_worker_begin(), not inside a callback;
+ * blocks. xr_fini() does it when it was left out. Errors: -EINVAL there is nothing to end, or on another thread.
+ */
+XR_API int xr_worker_end(void);
+
+/**
+ * Ends xr_run(), and lets xr_worker_progress() return -ESHUTDOWN. Any thread, also a signal handler; also before
+ * xr_run(), which then returns at once.
+ */
 XR_API void xr_stop(void);
 
 /** Undoes xr_init(), also when xr_run() was never called. Main thread, after xr_run(). */

@@ -19,6 +19,56 @@ XR_BEGIN_DECLS
  */
 XR_API uint64_t xr_now_us(void);
 
+/* ---- a loop of the application's own ---- */
+
+/**
+ * An application that has a loop already (libuv, libevent, GLib, its own epoll) drives the main lcore's worker from it,
+ * between xr_worker_begin() and xr_worker_end() of <xrdma/env.h> and on the thread of these:
+ *
+ *	while ((work = xr_worker_progress()) != -ESHUTDOWN)
+ *		if (xr_worker_prepare_wait(&timeout_us) == 0)
+ *			wait until xr_worker_fd() is readable or timeout_us have passed
+ *
+ * What the application calls on that thread outside of callbacks (xr_conn_send(), xr_timer_arm(), ...) is done by the
+ * next xr_worker_progress(), and the wait that was prepared before knows nothing of it. So prepare last, right before
+ * each wait: a libuv program does it in a uv_prepare_t (apps/examples/uv-echo.c). From other threads xr_post() wakes
+ *the loop as it wakes any worker: the descriptor becomes readable.
+ */
+
+/** A timeout that is none. */
+#define XR_WAIT_FOREVER UINT64_MAX
+
+/**
+ * One turn of the worker: takes what has come, runs callbacks, sends. It does a bounded amount and does not block. The
+ * first one after a wait also ends that, whoever or whatever has ended it.
+ *
+ * Returns the work done, 0 for none; when it is above 0 there may be more. Errors: -ESHUTDOWN after xr_stop(): no turn
+ * was done, and xr_worker_end() is to be called; -EINVAL called on another thread, from inside a callback, or not
+ * between xr_worker_begin() and xr_worker_end().
+ */
+XR_API int xr_worker_progress(void);
+
+/**
+ * Makes everything that can happen wake the caller, and looks once more whether it has happened already; callbacks may
+ * run. Does not block.
+ *
+ * 0: from now on all that happens makes xr_worker_fd() readable. The caller may wait for that, up to *timeout_us
+ * microseconds (XR_WAIT_FOREVER: without end; a loop that counts milliseconds rounds up), and then calls
+ * xr_worker_progress(). It may as well call that without having waited.
+ *
+ * -EBUSY: there is or may be something to do, or the worker never sleeps (a port in poll mode, a poller that does not
+ * let it; in adaptive mode until spin_us have passed without work), or the last 0 has not been followed by
+ * xr_worker_progress(): call that, and then this again. -EINVAL as above. *timeout_us is set with 0 only.
+ */
+XR_API int xr_worker_prepare_wait(uint64_t *timeout_us);
+
+/**
+ * The descriptor to wait on, for POLLIN: an epoll set, good for poll(), select(), and other epoll sets, in which it is
+ * to be level-triggered. It stays the same until xr_worker_end(); it is not to be read or closed. -EINVAL as above, but
+ * it may be called from callbacks.
+ */
+XR_API int xr_worker_fd(void);
+
 /* ---- messages ---- */
 
 struct xr_msg {
