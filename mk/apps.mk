@@ -1,4 +1,5 @@
 # The programs: apps/NAME/*.c (+ *.proto) become build/bin/NAME. They see the staged public headers and nothing else.
+# The examples: apps/examples/NAME.c becomes build/examples/NAME, where the packages that it stands on are installed.
 
 APPS := $(notdir $(patsubst %/,%,$(dir $(wildcard apps/*/main.c))))
 APP_CPPFLAGS := -D_GNU_SOURCE -I$(O)/include -I$(O)/gen/apps -I$(O)/gen
@@ -29,3 +30,22 @@ $(foreach a,$(APPS),$(eval $(call app,$(a))))
 programs: $(APP_BIN)
 	@:
 all: programs
+
+EXAMPLE_uv-echo_PKGS := libuv
+
+EXAMPLES := $(foreach e,$(basename $(notdir $(sort $(wildcard apps/examples/*.c)))),\
+	$(if $(shell $(PKG_CONFIG) --exists $(EXAMPLE_$(e)_PKGS) && echo yes),$(e)))
+EXAMPLE_BIN := $(EXAMPLES:%=$(O)/examples/%)
+EXAMPLE_OBJ := $(EXAMPLES:%=$(O)/obj/apps/examples/%.o)
+$(EXAMPLE_OBJ): COMPILE = $(APP_COMPILE)
+$(EXAMPLE_OBJ): | $(STAGED_HEADERS)
+$(EXAMPLE_BIN): $(O)/examples/%: $(O)/obj/apps/examples/%.o $(LIB_A)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $< $(LIB_A) $(LIB_LIBS) \
+		$(if $(EXAMPLE_$*_PKGS),$$($(PKG_CONFIG) --libs $(EXAMPLE_$*_PKGS)))
+-include $(EXAMPLE_OBJ:.o=.d)
+
+.PHONY: examples
+examples: $(EXAMPLE_BIN)
+	@:
+all: examples

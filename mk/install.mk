@@ -1,4 +1,4 @@
-# make install: library, headers, programs and xrdma-reactor.pc under $(DESTDIR)$(PREFIX).
+# make install: library, headers, programs, the examples' sources and xrdma-reactor.pc under $(DESTDIR)$(PREFIX).
 
 PC := $(O)/xrdma-reactor.pc
 
@@ -13,4 +13,5 @@ install: library programs
 		'$(LIB_A)=lib/libxrdma-reactor.a' \
 		'$(PC)=lib/pkgconfig/xrdma-reactor.pc' \
 		$(foreach h,$(STAGED_HEADERS),'$(h)=include/xrdma/$(notdir $(h))') \
+		$(foreach e,$(wildcard apps/examples/*.c),'$(e)=share/doc/xrdma-reactor/examples/$(notdir $(e))') \
 		$(foreach p,$(APP_BIN),'$(p)=bin/$(notdir $(p))')

@@ -18,8 +18,10 @@ run-format:
 format-files:
 	@clang-format -i $(ALL_C) $(ALL_HEADERS)
 
-# One clang-tidy a file, kept as a stamp: only what changed is looked at again. It speaks only of what it finds.
-TIDY_STAMPS = $(ALL_C:%.c=$(O)/lint/%.tidy)
+# One clang-tidy a file, kept as a stamp: only what changed is looked at again. It speaks only of what it finds. Of the
+# examples those whose libraries are there.
+TIDY_C = $(filter-out apps/examples/%,$(ALL_C)) $(EXAMPLES:%=apps/examples/%.c)
+TIDY_STAMPS = $(TIDY_C:%.c=$(O)/lint/%.tidy)
 lint-tidy: $(TIDY_STAMPS)
 
 TIDY_FLAGS = -std=gnu11 -Wall -Wextra $(if $(filter apps/%,$<),$(APP_CPPFLAGS),$(XR_CPPFLAGS) -I$(O)/include)

@@ -114,8 +114,8 @@ class Program:
 
     running = []
 
-    def __init__(self, *args, name="xr-perf", wrapper=()):
-        self.command = [*wrapper, os.path.join(BUILD, "bin", name), *map(str, args)]
+    def __init__(self, *args, name="xr-perf", folder="bin", wrapper=()):
+        self.command = [*wrapper, os.path.join(BUILD, folder, name), *map(str, args)]
         self._process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                          stderr=subprocess.PIPE)
         self.pid = self._process.pid
