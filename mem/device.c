@@ -2,6 +2,7 @@
 #include "mem/device.h"
 #include "mem/mem.h"
 #include "mem/region.h"
+#include "mem/user_range.h"
 #include <errno.h>
 
 static const struct mem_device_ops *g_devices[MEM_DEVICES]; /* under the region lock */
@@ -79,14 +80,19 @@ mem_device_add(unsigned device, const struct mem_device_ops *ops)
 	region_lock();
 	status = add(device, ops);
 	region_unlock();
+	if (status == 0)
+		user_ranges_add_device(device, ops);
 	return status;
 }
 
 void
 mem_device_del(unsigned device)
 {
+	if (device >= MEM_DEVICES)
+		return;
+	user_ranges_del_device(device);
 	region_lock();
-	if (device < MEM_DEVICES && g_devices[device])
+	if (g_devices[device])
 		forget(device);
 	region_unlock();
 }

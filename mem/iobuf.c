@@ -147,10 +147,12 @@ xr_iobuf_append_user(struct xr_iobuf *buf, void *data, size_t len, xr_mem_key ke
 		return -EINVAL;
 	if (pieces_reserve(buf, 1) != 0)
 		return -ENOMEM;
-	user = user_block_create(data, key, free_fn, arg);
+	user = user_block_create(data, len, key, free_fn, arg);
 	if (!user) {
+		int error = errno;
+
 		release_if_empty(buf);
-		return -ENOMEM;
+		return -error;
 	}
 	push(buf, &user->block, data, len);
 	return 0;

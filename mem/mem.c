@@ -10,6 +10,7 @@
 #include "mem/region.h"
 #include "mem/tail.h"
 #include "mem/user_block.h"
+#include "mem/user_range.h"
 #include <errno.h>
 #include <numa.h>
 #include <string.h>
@@ -226,6 +227,8 @@ mem_init(void)
 		status = map_first_region(&config);
 	if (status != 0)
 		mem_fini();
+	else
+		user_ranges_init();
 	return status;
 }
 
@@ -233,6 +236,7 @@ void
 mem_fini(void)
 {
 	pool_fini();
+	user_ranges_fini();
 	device_fini();
 	region_fini();
 }

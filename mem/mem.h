@@ -37,9 +37,14 @@ struct mem_device_ops {
 	/* 0 with *handle and *lkey set, or a negative errno after one log line. May block; any thread. */
 	int (*register_range)(unsigned device, void *addr, size_t len, void **handle, uint32_t *lkey);
 	void (*unregister_range)(unsigned device, void *handle);
+	/* As register_range, but for memory of the application's that is only read. */
+	int (*register_user)(unsigned device, void *addr, size_t len, void **handle, uint32_t *lkey);
 };
 
-/* Registers every region there is, and from now on every new one, with a device. -EINVAL, -EEXIST, the op's errors. */
+/*
+ * Registers every region there is, and from now on every new one, with a device; ranges of user memory likewise, but
+ * the device may refuse some. -EINVAL, -EEXIST, the op's errors.
+ */
 int mem_device_add(unsigned device, const struct mem_device_ops *ops);
 void mem_device_del(unsigned device);
 

@@ -37,31 +37,39 @@ keep_descriptor(struct user_block *user)
 }
 
 struct user_block *
-user_block_create(void *data, xr_mem_key key, xr_free_fn *free_fn, void *arg)
+user_block_create(void *data, size_t len, xr_mem_key key, xr_free_fn *free_fn, void *arg)
 {
-	struct user_block *user = take_descriptor();
+	struct user_range *range = NULL;
+	struct user_block *user;
 
+	if (key != XR_MEM_KEY_NONE && !(range = user_range_hold(key, data, len)))
+		return NULL;
+	user = take_descriptor();
 	if (!user) {
+		if (range)
+			user_range_drop(range);
 		errno = ENOMEM;
 		return NULL;
 	}
 	*user = (struct user_block){
 		.block = {.refs = 1, .type = BLOCK_TYPES},
 		.data = data,
-		.key = key,
+		.range = range,
 		.free_fn = free_fn,
 		.arg = arg,
 	};
 	return user;
 }
 
-/* The descriptor is kept first: free_fn may append user memory again. */
+/* The user is told last: free_fn may append user memory again, and deregister this. */
 void
 user_block_free(struct user_block *user)
 {
 	void *data = user->data, *arg = user->arg;
 	xr_free_fn *free_fn = user->free_fn;
 
+	if (user->range)
+		user_range_drop(user->range);
 	keep_descriptor(user);
 	if (free_fn)
 		free_fn(data, arg);

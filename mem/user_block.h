@@ -5,21 +5,25 @@
 /* The descriptor that stands for user memory where the pool's blocks have their header. */
 
 #include "mem/block.h"
-#include <xrdma/iobuf.h>
+#include "mem/user_range.h"
+#include <errno.h>
 
 struct user_block {
 	struct xr_block block; /* of type BLOCK_TYPES */
 	void *data;
-	xr_mem_key key;
-	xr_free_fn *free_fn; /* NULL: static memory */
+	struct user_range *range; /* held; NULL: memory that no device knows */
+	xr_free_fn *free_fn;	  /* NULL: static memory */
 	union {
 		void *arg;
 		struct user_block *next; /* while it is free */
 	};
 };
 
-/* With one reference; NULL with errno ENOMEM. */
-struct user_block *user_block_create(void *data, xr_mem_key key, xr_free_fn *free_fn, void *arg);
+/*
+ * With one reference; NULL with errno ENOMEM, or EINVAL: the key is of no range that holds all of the memory. The range
+ * is in use up to the last drop, which gives it up before it tells the user.
+ */
+struct user_block *user_block_create(void *data, size_t len, xr_mem_key key, xr_free_fn *free_fn, void *arg);
 
 /* The last reference is gone: tells the user, on this thread. */
 void user_block_free(struct user_block *user);
@@ -34,6 +38,13 @@ static inline struct user_block *
 user_block_of(struct xr_block *block)
 {
 	return (struct user_block *)block;
+}
+
+/* The memory's key for a device. -ENODEV: the device does not know it. */
+static inline int
+user_block_lkey(const struct user_block *user, unsigned device, uint32_t *lkey)
+{
+	return user->range ? user_range_lkey(user->range, device, lkey) : -ENODEV;
 }
 
 /* Each lcore keeps freed descriptors for reuse; other threads don't. */

@@ -53,8 +53,11 @@ XR_API int xr_iobuf_append(struct xr_iobuf *buf, const void *data, size_t len);
 
 /**
  * Appends the caller's memory itself, without copying. The memory must not change until free_fn(data, arg) has run
- * (NULL: static memory), once, on the thread that drops the last reference. len 0 or data NULL is -EINVAL.
- * Errors: -EINVAL, -ENOMEM; free_fn is not called after an error.
+ * (NULL: static memory), once, on the thread that drops the last reference. key is that of a registered range which
+ * holds all of it (see <xrdma/mem.h>), or XR_MEM_KEY_NONE. The range can't be deregistered from here on until free_fn
+ * runs, in which it can.
+ * Errors: -EINVAL len 0, data NULL, a key of no range or of one that does not hold all of the memory; -ENOMEM. free_fn
+ * is not called after an error.
  */
 XR_API int xr_iobuf_append_user(struct xr_iobuf *buf, void *data, size_t len, xr_mem_key key, xr_free_fn *free_fn,
 				void *arg);

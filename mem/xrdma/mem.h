@@ -42,20 +42,28 @@ XR_API int xr_mem_pool_add(void *addr, size_t len, enum xr_block_type type, unsi
 
 /**
  * Registers memory of the application's with every device in use, and with each that comes into use later, so that
- * xr_iobuf_append_user() can send from it over RDMA. The memory stays the application's; it must stay mapped until
- * xr_mem_deregister() has returned 0. Ranges may overlap. Blocks as long as registering takes.
- * Errors: -EINVAL (NULL, len 0, before xr_init()), -ENOMEM, -ENOSPC too many ranges, and what registering gave.
+ * xr_iobuf_append_user() can send from it over RDMA. The devices only read it: it may be mapped for reading alone. It
+ * stays the application's, and must stay mapped until xr_mem_deregister() has returned 0, or xr_fini() has. Ranges may
+ * overlap. Blocks as long as registering takes: not for an lcore that serves.
+ *
+ * A device that comes later and refuses the range is used nevertheless, but what is sent from the range over it is
+ * refused with -XR_ERDMAMEM; a log line says so.
+ *
+ * Errors (nothing is registered): -EINVAL (NULL, len 0, before xr_init()), -ENOMEM, -ENOSPC there are 65536 ranges, and
+ * what registering gave.
  */
 XR_API int xr_mem_register(void *addr, size_t len, xr_mem_key *key);
 
 /**
- * Ends a registration. The key must not be used by another thread at the same time.
+ * Ends a registration; also in the free_fn of the last iobuf that referred to the range. The key must not be used by
+ * another thread at the same time, and is recognised as stale from here on. Blocks as long as deregistering takes.
  * Errors: -EBUSY an iobuf or a send in flight refers to the range still (nothing has changed), -EINVAL no such key.
  */
 XR_API int xr_mem_deregister(xr_mem_key key);
 
 /**
  * The key of a registered range that holds all of [addr, addr + len); the newest of several.
+ * Looks through a sorted table under a lock: not for each message.
  * Errors: -ENOENT there is none, -EINVAL len 0.
  */
 XR_API int xr_mem_find(const void *addr, size_t len, xr_mem_key *key);

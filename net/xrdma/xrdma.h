@@ -11,6 +11,7 @@
 #include <xrdma/iobuf.h>
 #include <xrdma/lcore.h>
 #include <xrdma/log.h>
+#include <xrdma/mem.h>
 #include <xrdma/option.h>
 #include <xrdma/port.h>
 #include <xrdma/reactor.h>

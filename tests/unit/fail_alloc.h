@@ -31,6 +31,7 @@ static long g_fail_alloc_after = -1;
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
+extern void *__libc_memalign(size_t align, size_t size);
 
 static bool
 fail_alloc_now(void)
@@ -61,6 +62,20 @@ void *
 realloc(void *old, size_t size)
 {
 	return fail_alloc_now() ? NULL : __libc_realloc(old, size);
+}
+
+void *
+reallocarray(void *old, size_t count, size_t size)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(count, size, &bytes) ? NULL : realloc(old, bytes);
+}
+
+void *
+aligned_alloc(size_t align, size_t size)
+{
+	return fail_alloc_now() ? NULL : __libc_memalign(align, size);
 }
 
 #endif

@@ -21,11 +21,11 @@ count_free(void *data, void *arg)
 static void
 test_last_reference_tells_the_user(void)
 {
-	struct user_block *user = user_block_create(memory, 7, count_free, &freed);
+	struct user_block *user = user_block_create(memory, sizeof memory, XR_MEM_KEY_NONE, count_free, &freed);
 
 	ASSERT_FATAL(user != NULL);
 	CU_ASSERT(block_is_user(&user->block));
-	ASSERT_EQ(user->key, 7);
+	CU_ASSERT_PTR_NULL(user->range);
 	freed = 0;
 	block_hold(&user->block);
 	block_drop(&user->block);
@@ -38,7 +38,7 @@ test_last_reference_tells_the_user(void)
 static void
 test_static_memory(void)
 {
-	struct user_block *user = user_block_create(memory, 0, NULL, NULL);
+	struct user_block *user = user_block_create(memory, 1, XR_MEM_KEY_NONE, NULL, NULL);
 
 	ASSERT_FATAL(user != NULL);
 	block_drop(&user->block);
@@ -55,18 +55,18 @@ test_lcore_reuses_descriptors(void)
 
 	user_block_lcore_init();
 	for (int i = 0; i < MANY; i++)
-		ASSERT_FATAL((users[i] = user_block_create(memory, 0, count_free, NULL)) != NULL);
+		ASSERT_FATAL((users[i] = user_block_create(memory, 1, XR_MEM_KEY_NONE, count_free, NULL)) != NULL);
 	freed = 0;
 	for (int i = 0; i < MANY; i++)
 		block_drop(&users[i]->block);
 	ASSERT_EQ(freed, MANY);
-	again = user_block_create(memory, 0, NULL, NULL);
+	again = user_block_create(memory, 1, XR_MEM_KEY_NONE, NULL, NULL);
 	CU_ASSERT(again == users[511]); /* the last one kept */
 	g_fail_alloc_after = 0;
 	for (int i = 0; i < 511; i++)
-		ASSERT_FATAL((users[i] = user_block_create(memory, 0, NULL, NULL)) != NULL);
+		ASSERT_FATAL((users[i] = user_block_create(memory, 1, XR_MEM_KEY_NONE, NULL, NULL)) != NULL);
 	if (FAIL_ALLOC) {
-		CU_ASSERT_PTR_NULL(user_block_create(memory, 0, count_free, NULL));
+		CU_ASSERT_PTR_NULL(user_block_create(memory, 1, XR_MEM_KEY_NONE, count_free, NULL));
 		ASSERT_EQ(errno, ENOMEM);
 	}
 	g_fail_alloc_after = -1;
@@ -91,7 +91,7 @@ test_freed_where_dropped(void)
 	pthread_t thread;
 
 	user_block_lcore_init();
-	user = user_block_create(memory, 0, count_free, NULL);
+	user = user_block_create(memory, 1, XR_MEM_KEY_NONE, count_free, NULL);
 	ASSERT_FATAL(user != NULL);
 	freed = 0;
 	ASSERT_FATAL(pthread_create(&thread, NULL, drop_it, &user->block) == 0);
@@ -106,7 +106,7 @@ append_again(void *data, void *arg)
 {
 	struct user_block **next = arg;
 
-	*next = user_block_create(data, 0, count_free, NULL);
+	*next = user_block_create(data, 1, XR_MEM_KEY_NONE, count_free, NULL);
 }
 
 static void
@@ -116,7 +116,7 @@ test_free_may_create(void)
 	struct user_block *user;
 
 	user_block_lcore_init();
-	user = user_block_create(memory, 0, append_again, &next);
+	user = user_block_create(memory, 1, XR_MEM_KEY_NONE, append_again, &next);
 	ASSERT_FATAL(user != NULL);
 	freed = 0;
 	block_drop(&user->block);
