@@ -448,6 +448,12 @@ xr_conn_set_arg(struct xr_conn *conn, void *arg)
 }
 
 int
+conn_fit(struct xr_conn *conn, struct xr_iobuf *out)
+{
+	return conn->link->accept ? conn->link->accept(conn, out) : 0;
+}
+
+int
 xr_conn_send(struct xr_conn *conn, struct xr_iobuf *out)
 {
 	int ret;
@@ -462,7 +468,7 @@ xr_conn_send(struct xr_conn *conn, struct xr_iobuf *out)
 		net_count(NET_OUTPUT_FULL, 1);
 		return -EAGAIN;
 	}
-	ret = conn->link->accept ? conn->link->accept(conn, out) : 0;
+	ret = conn_fit(conn, out);
 	if (ret == 0)
 		ret = xr_iobuf_move(&conn->out, out);
 	if (ret)

@@ -95,6 +95,9 @@ void conn_end_unopened(const struct xr_conn_ops *ops, const void *arg);
 /* False for callbacks that no connection can have. */
 bool conn_ops_valid(const struct xr_conn_ops *ops);
 
+/* Makes bytes fit for its link to send, as xr_conn_send() does; see link_ops.accept. */
+int conn_fit(struct xr_conn *conn, struct xr_iobuf *out);
+
 /* Limits what its state waits for. */
 void conn_set_deadline(struct xr_conn *conn, int64_t after_ms);
 

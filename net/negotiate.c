@@ -132,6 +132,8 @@ go_on(struct xr_conn *conn, bool had_started)
 static void
 settle(struct xr_conn *conn, enum handshake_result result, bool had_started)
 {
+	if (conn->state == CONN_ENDED)
+		return; /* by the free function of user memory, as an endpoint was given back */
 	go_on(conn, had_started);
 	if (conn->hs.out_len)
 		conn_flush_later(conn);

@@ -2,6 +2,7 @@
 
 /* A server's connections: requests are cut out of the stream and handed on, answers leave, nothing is lost between. */
 
+#include "net/conn.h"
 #include "net/net.h"
 #include "net/rpc/frame.h"
 #include "net/rpc/rpc.h"
@@ -184,6 +185,9 @@ server_conn_send(struct server_conn *conn, struct xr_iobuf *frame)
 		error = conn->blocked ? -EAGAIN : xr_conn_send(conn->conn, frame);
 	if (__builtin_expect(error == 0, 1))
 		return 0;
+	/* Many answers wait as one: what can't be sent must not get among them. */
+	if (error == -EAGAIN && conn_fit(conn->conn, frame) == -XR_ERDMAMEM)
+		error = -XR_ERDMAMEM;
 	if (error == -EAGAIN) {
 		hold_back(conn, frame);
 		return 0;

@@ -224,14 +224,17 @@ alloc(void *arg, struct hello *own, const char **why)
 
 /* ---- bring_up ---- */
 
-/* Before it was known to be RDMA, anything could be queued; what RDMA can't send goes to TCP, and the rest with it. */
+/*
+ * Before it was known to be RDMA, anything could be queued and was accepted: user memory that the device does not know
+ * is copied this once. A pool that has no room for it leaves TCP, which can send it all.
+ */
 static int
-check_queued(struct xr_conn *conn, const char **why)
+fit_queued(struct xr_conn *conn, const char **why)
 {
-	int ret = send_accept(&conn->out);
+	int ret = send_adopt(conn->endpoint);
 
 	if (ret)
-		*why = "memory is queued that the device does not know";
+		*why = "user memory is queued that the device does not know, and the pool has no room for a copy";
 	return ret;
 }
 
@@ -267,7 +270,7 @@ static int
 bring_up(void *arg, const struct hello *peer, const char **why)
 {
 	struct xr_conn *conn = arg;
-	int ret = check_queued(conn, why);
+	int ret = fit_queued(conn, why);
 
 	trace_hello(conn, "peer's", peer);
 	if (ret == 0)

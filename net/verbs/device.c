@@ -23,7 +23,7 @@ device_undone(const struct device *device, const char *what, int error)
 		       what, strerror(error));
 }
 
-/* ---- the pool's registrations ---- */
+/* ---- registrations ---- */
 
 static void
 log_refused(unsigned number, size_t len, int error)
@@ -35,20 +35,23 @@ log_refused(unsigned number, size_t len, int error)
 	       in_use ? "" : " is not used", len >> 20, strerror(-error), hint);
 }
 
-/* Only receives write there, and their completions order the bytes: the card may reorder its writes. */
-static int
-pin(const struct device *device, void *addr, size_t len, struct ibv_mr **mr)
+static void
+log_user_refused(unsigned number, const void *addr, size_t len, int error)
 {
-	int error;
+	const char *hint = memlock_hint(len, error);
 
-	*mr = ibv_reg_mr(device->pd, addr, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
-	if (*mr) {
-		memlock_add(len);
-		return 0;
-	}
-	error = verbs_error();
-	log_refused(device->number, len, error);
-	return error;
+	log_warning("RDMA device %s can't send from user memory, %zu KiB at %p: %s%s", g_devices.devices[number].name,
+		    (len + 1023) >> 10, addr, strerror(-error), hint);
+}
+
+static int
+pin(const struct device *device, void *addr, size_t len, unsigned access, struct ibv_mr **mr)
+{
+	*mr = ibv_reg_mr(device->pd, addr, len, access);
+	if (!*mr)
+		return verbs_error();
+	memlock_add(len);
+	return 0;
 }
 
 /*
@@ -56,14 +59,36 @@ pin(const struct device *device, void *addr, size_t len, struct ibv_mr **mr)
  * others, so it is said to have it.
  */
 static int
-register_range(unsigned number, void *addr, size_t len, void **handle, uint32_t *lkey)
+pin_if_usable(unsigned number, void *addr, size_t len, unsigned access, void **handle, uint32_t *lkey)
 {
 	const struct device *device = &g_devices.devices[number];
 	struct ibv_mr *mr = NULL;
-	int ret = device_usable(device) ? pin(device, addr, len, &mr) : 0;
+	int ret = device_usable(device) ? pin(device, addr, len, access, &mr) : 0;
 
 	*handle = mr;
 	*lkey = mr ? mr->lkey : 0;
+	return ret;
+}
+
+/* Only receives write there, and their completions order the bytes: the card may reorder its writes. */
+static int
+register_range(unsigned number, void *addr, size_t len, void **handle, uint32_t *lkey)
+{
+	int ret = pin_if_usable(number, addr, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, handle, lkey);
+
+	if (ret)
+		log_refused(number, len, ret);
+	return ret;
+}
+
+/* Without a right to write: the application may have mapped it for reading alone. */
+static int
+register_user(unsigned number, void *addr, size_t len, void **handle, uint32_t *lkey)
+{
+	int ret = pin_if_usable(number, addr, len, 0, handle, lkey);
+
+	if (ret)
+		log_user_refused(number, addr, len, ret);
 	return ret;
 }
 
@@ -78,7 +103,7 @@ unregister_range(unsigned number, void *handle)
 	device_undone(&g_devices.devices[number], "deregistering memory", ibv_dereg_mr(mr));
 }
 
-static const struct mem_device_ops g_mem_ops = {register_range, unregister_range};
+static const struct mem_device_ops g_mem_ops = {register_range, unregister_range, register_user};
 
 /* ---- one device ---- */
 

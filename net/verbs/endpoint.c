@@ -134,8 +134,7 @@ endpoint_close(struct xr_conn *conn)
 static int
 endpoint_accept(struct xr_conn *conn, struct xr_iobuf *out)
 {
-	(void)conn;
-	return send_accept(out);
+	return send_accept(conn->endpoint, out);
 }
 
 static bool

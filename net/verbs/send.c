@@ -17,7 +17,8 @@
 #define CHAIN_SGES     256u
 #define REFUSED_MAX_US 1000000u /* a device without memory for so long has more than a bad moment */
 
-#define LATER 1 /* the device has no memory right now */
+#define LATER	1 /* the device has no memory right now */
+#define SPILLED 1 /* some of it is to be copied */
 
 static uint32_t
 min_size(size_t a, uint32_t b)
@@ -38,47 +39,73 @@ void
 send_clear(struct sender *send)
 {
 	xr_iobuf_clear(&send->in_flight);
+	xr_iobuf_clear(&send->copied);
 }
 
 /* ---- which memory may leave ---- */
 
-static bool
-has_user_memory(const struct xr_iobuf *out)
+/* A piece's key for the endpoint's device. */
+static int
+lkey_of(const struct endpoint *endpoint, const struct xr_iobuf_piece *piece, uint32_t *lkey)
 {
-	for (const struct xr_iobuf_piece *piece = pieces_first(out); piece < pieces_end(out); piece++)
-		if (block_is_user(piece->block))
-			return true;
-	return false;
+	unsigned device = endpoint_device(endpoint);
+
+	return block_is_user(piece->block) ? user_block_lkey(user_block_of(piece->block), device, lkey)
+					   : mem_lkey(device, piece->data, lkey);
 }
 
-/* Moves the first piece of from, as the pool's memory. */
+/* The device can read it where it lies. The pool's blocks are registered with every device. */
+static bool
+sendable(const struct endpoint *endpoint, const struct xr_iobuf_piece *piece)
+{
+	uint32_t lkey;
+
+	return !block_is_user(piece->block) || lkey_of(endpoint, piece, &lkey) == 0;
+}
+
+/* 0: all of it can leave; SPILLED: but for what the receiving half has copied; -XR_ERDMAMEM. */
 static int
-take_piece(struct xr_iobuf *from, struct xr_iobuf *to)
+judge(const struct endpoint *endpoint, const struct xr_iobuf *out)
+{
+	int verdict = 0;
+
+	for (const struct xr_iobuf_piece *piece = pieces_first(out); piece < pieces_end(out); piece++) {
+		if (sendable(endpoint, piece))
+			continue;
+		if (!spill_owns(piece->block))
+			return -XR_ERDMAMEM;
+		verdict = SPILLED;
+	}
+	return verdict;
+}
+
+/* Moves the first piece of from, as memory that the device can read. */
+static int
+take_piece(const struct endpoint *endpoint, struct xr_iobuf *from, struct xr_iobuf *to)
 {
 	const struct xr_iobuf_piece *piece = pieces_first(from);
 	size_t len = piece->len;
 	int ret;
 
-	if (!block_is_user(piece->block))
+	if (sendable(endpoint, piece))
 		return xr_iobuf_cut(from, len, to) == len ? 0 : -ENOMEM;
-	if (!spill_owns(piece->block))
-		return -XR_ERDMAMEM;
 	ret = xr_iobuf_append(to, piece->data, len);
 	if (ret == 0)
 		xr_iobuf_drop(from, len);
 	return ret;
 }
 
+/* out keeps what the device can read, and has copies of the rest; old, which was empty, what it was before. */
 static int
-replace_spilled(struct xr_iobuf *out)
+copy_rest(const struct endpoint *endpoint, struct xr_iobuf *out, struct xr_iobuf *old)
 {
 	struct xr_iobuf from = XR_IOBUF_INIT, to = XR_IOBUF_INIT;
 	int ret = xr_iobuf_share(&from, out);
 
 	while (ret == 0 && xr_iobuf_size(&from))
-		ret = take_piece(&from, &to);
+		ret = take_piece(endpoint, &from, &to);
 	if (ret == 0) {
-		xr_iobuf_clear(out);
+		xr_iobuf_move(old, out);
 		xr_iobuf_move(out, &to);
 	}
 	xr_iobuf_clear(&from);
@@ -87,9 +114,23 @@ replace_spilled(struct xr_iobuf *out)
 }
 
 int
-send_accept(struct xr_iobuf *out)
+send_accept(const struct endpoint *endpoint, struct xr_iobuf *out)
 {
-	return has_user_memory(out) ? replace_spilled(out) : 0;
+	struct xr_iobuf old = XR_IOBUF_INIT;
+	int ret = judge(endpoint, out);
+
+	if (ret == SPILLED)
+		ret = copy_rest(endpoint, out, &old);
+	xr_iobuf_clear(&old);
+	return ret;
+}
+
+int
+send_adopt(struct endpoint *endpoint)
+{
+	struct xr_iobuf *out = &endpoint->conn->out;
+
+	return judge(endpoint, out) == 0 ? 0 : copy_rest(endpoint, out, &endpoint->send.copied);
 }
 
 /* ---- the posted requests ---- */
@@ -149,7 +190,7 @@ gather(const struct endpoint *endpoint, struct chain *chain, struct cursor *at, 
 
 		sge->addr = (uintptr_t)data;
 		sge->length = min_size(at->piece->len - at->offset, left);
-		if (mem_lkey(endpoint_device(endpoint), data, &sge->lkey))
+		if (lkey_of(endpoint, at->piece, &sge->lkey))
 			return -XR_ERDMAMEM;
 		left -= sge->length;
 		at->offset += sge->length;
@@ -413,6 +454,8 @@ send_flush(struct endpoint *endpoint)
 	const struct xr_iobuf *out = &endpoint->conn->out;
 	int ret = 0;
 
+	if (__builtin_expect(xr_iobuf_size(&endpoint->send.copied) > 0, 0))
+		xr_iobuf_clear(&endpoint->send.copied);
 	while (ret == 0 && xr_iobuf_size(out) && window_open(&endpoint->send.window))
 		ret = send_chain(endpoint);
 	if (ret == 0 && xr_iobuf_size(out))

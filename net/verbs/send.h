@@ -20,6 +20,7 @@ struct sender {
 	uint16_t first, count;	   /* posted requests that no completion has covered, the oldest first */
 	uint32_t message_max;	   /* bytes in one SEND: what fits into the peer's blocks */
 	uint64_t refused_us;	   /* since when the device has had no memory for a request; 0: it has */
+	struct xr_iobuf copied;	   /* what send_adopt() has copied, until the first flush */
 };
 
 /* carried is room for `depth` requests. */
@@ -29,10 +30,17 @@ void send_init(struct sender *send, uint32_t *carried, uint16_t depth);
 void send_clear(struct sender *send);
 
 /*
- * Fits bytes for sending: the pool's own go as they are, what the receiving half had to copy to ordinary memory is
- * copied into the pool. -XR_ERDMAMEM: user memory that the device does not know; -ENOMEM. out is as it was then.
+ * Fits bytes for sending: the pool's own and registered user memory go as they are, what the receiving half had to copy
+ * to ordinary memory is copied into the pool. -XR_ERDMAMEM: user memory that the device does not know; -ENOMEM. out is
+ * as it was then.
  */
-int send_accept(struct xr_iobuf *out);
+int send_accept(const struct endpoint *endpoint, struct xr_iobuf *out);
+
+/*
+ * Fits conn->out, which was filled before the transport was known: whatever the device can't read is copied into the
+ * pool. Its users are told with the first flush and not here, in the middle of a handshake. -ENOMEM: it is as it was.
+ */
+int send_adopt(struct endpoint *endpoint);
 
 /*
  * Posts what conn->out and the windows allow, the farewell and the pure ACK that are due. 0, also when something is

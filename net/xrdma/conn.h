@@ -101,7 +101,9 @@ XR_API void xr_conn_set_arg(struct xr_conn *conn, void *arg);
  * Sends: moves all bytes of out into the connection's queue, which leaves at the end of this turn together with what
  * else was sent in it. Nothing is taken on an error:
  * -EAGAIN the queue is at conn_output_limit_kb: on_writable will say when to go on,
- * -EPIPE closing or closed, -XR_ERDMAMEM user memory that the connection's device does not know, -ENOMEM.
+ * -EPIPE closing or closed, -XR_ERDMAMEM user memory that the connection's RDMA device does not know, -ENOMEM.
+ * On TCP any memory can be sent. Before the transport is settled (see xr_dial()) any memory is taken, too: what the
+ * device turns out not to know is then copied into the pool, once; if the pool has no room for it, TCP carries it all.
  * An empty out is allowed and does nothing.
  */
 XR_API int xr_conn_send(struct xr_conn *conn, struct xr_iobuf *out);

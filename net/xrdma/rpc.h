@@ -85,7 +85,9 @@ XR_API int32_t xr_rpc_call_timeout_ms(const struct xr_rpc_call *call);
 
 /**
  * Answers with a message (serialized protobuf bytes) and an attachment, either NULL for none; both are emptied. Any
- * thread, once; the call is gone when this returns. Of a connection that has ended meanwhile the answer is dropped.
+ * thread, once; the call is gone when this returns. Of a connection that has ended meanwhile the answer is dropped. An
+ * attachment in user memory that the connection's RDMA device does not know can't leave: the client gets the error
+ * XR_ERDMAMEM in its place, and other calls are not touched by it.
  */
 XR_API void xr_rpc_reply(struct xr_rpc_call *call, struct xr_iobuf *message, struct xr_iobuf *attachment);
 
@@ -141,7 +143,8 @@ typedef uint64_t xr_rpc_id;
 /**
  * Calls. On an lcore of the channel's port; does not block. id may be NULL.
  * Errors (nothing is taken, done does not run): -EINVAL not such an lcore, no name, or an attachment of 2 GiB or more;
- * -EAGAIN the connection's queue is full; -ESHUTDOWN the channel is closed; -ENOMEM; xr_dial()'s.
+ * -EAGAIN the connection's queue is full; -ESHUTDOWN the channel is closed; -XR_ERDMAMEM user memory that the
+ * connection's RDMA device does not know; -ENOMEM; xr_dial()'s.
  */
 XR_API int xr_rpc_call(struct xr_rpc_channel *channel, const struct xr_rpc_request *request, xr_rpc_done *done,
 		       void *arg, xr_rpc_id *id);

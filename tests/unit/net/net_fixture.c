@@ -318,6 +318,13 @@ pattern_byte(uint64_t number)
 	return (uint8_t)(number * 131 + (number >> 8) * 7);
 }
 
+void
+fill_pattern(void *to, uint64_t first, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		((uint8_t *)to)[i] = pattern_byte(first + i);
+}
+
 int
 send_pattern(struct xr_conn *conn, uint64_t first, size_t len)
 {
@@ -328,8 +335,7 @@ send_pattern(struct xr_conn *conn, uint64_t first, size_t len)
 		uint8_t bytes[4096];
 		size_t done = xr_iobuf_size(&out), n = len - done < sizeof bytes ? len - done : sizeof bytes;
 
-		for (size_t i = 0; i < n; i++)
-			bytes[i] = pattern_byte(first + done + i);
+		fill_pattern(bytes, first + done, n);
 		ret = xr_iobuf_append(&out, bytes, n);
 	}
 	if (ret == 0)

@@ -78,6 +78,8 @@ void probe_stop_on_close(struct probe *probe, struct xr_conn *conn, int reason);
 struct xr_listener *probe_listen(struct probe *probe, const char *address);
 struct xr_conn *probe_dial(struct probe *probe, const char *address, enum xr_use_rdma use_rdma);
 
+/* The pattern from number `first` on. */
+void fill_pattern(void *to, uint64_t first, size_t len);
 /* Sends a pattern of len bytes that begins at number `first`. 0 or xr_conn_send()'s error. */
 int send_pattern(struct xr_conn *conn, uint64_t first, size_t len);
 /* Takes everything and checks that it is the pattern from number `first` on; how much it was. */

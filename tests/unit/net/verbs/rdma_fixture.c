@@ -195,11 +195,17 @@ play(void *arg)
 void
 rdma_pair_run(struct rdma_pair *pair, void (*script)(struct rdma_pair *pair))
 {
+	rdma_pair_run_at(pair, NULL, script);
+}
+
+void
+rdma_pair_run_at(struct rdma_pair *pair, const char *address, void (*script)(struct rdma_pair *pair))
+{
 	struct xr_listener *listener;
 
 	pair->server.on_open = remember;
 	pair->script = script;
-	listener = probe_listen(&pair->server, NULL);
+	listener = probe_listen(&pair->server, address);
 	probe_dial(&pair->client, xr_listener_address(listener), XR_RDMA_REQUIRE);
 	net_run(play, pair);
 }

@@ -43,6 +43,8 @@ struct rdma_pair {
 
 /* Runs the library; the script begins on a thread of its own when both are open over RDMA, and its end is the run's. */
 void rdma_pair_run(struct rdma_pair *pair, void (*script)(struct rdma_pair *pair));
+/* With the server at an address of its own, and thus, it may be, on another card. */
+void rdma_pair_run_at(struct rdma_pair *pair, const char *address, void (*script)(struct rdma_pair *pair));
 
 /* ---- for scripts and other threads ---- */
 

@@ -178,76 +178,6 @@ test_max_sge(void)
 	rdma_down();
 }
 
-/* ---- user memory ---- */
-
-static unsigned g_freed;
-
-static void
-count_free(void *data, void *arg)
-{
-	(void)data;
-	(void)arg;
-	g_freed++;
-}
-
-static void
-send_user_memory(void *conn)
-{
-	static char mine[1000];
-	struct xr_iobuf out = XR_IOBUF_INIT;
-
-	NET_CHECK(xr_iobuf_append(&out, "front", 5) == 0);
-	NET_CHECK(xr_iobuf_append_user(&out, mine, sizeof mine, XR_MEM_KEY_NONE, count_free, NULL) == 0);
-	NET_CHECK(xr_conn_send(conn, &out) == -XR_ERDMAMEM);
-	NET_CHECK(xr_iobuf_size(&out) == 1005 && xr_conn_queued(conn) == 0 && g_freed == 0);
-	xr_iobuf_clear(&out);
-	NET_CHECK(g_freed == 1);
-}
-
-static void
-script_user_memory(struct rdma_pair *pair)
-{
-	g_freed = 0;
-	rdma_do(send_user_memory, pair->client.conn);
-	NET_CHECK(posted(pair->client.conn) == 0);
-	rdma_send(pair->client.conn, 0, 10);
-	AWAIT_BYTES(pair->server, 10);
-}
-
-static void
-test_user_memory_refused(void)
-{
-	struct rdma_pair pair = {.client.opened = 0};
-
-	rdma_up(NULL);
-	rdma_pair_run(&pair, script_user_memory);
-	rdma_down();
-}
-
-/* Before it opened nobody knew that it would be RDMA: so it isn't. */
-static void
-test_user_memory_queued_before(void)
-{
-	static char mine[1000];
-	struct xr_iobuf out = XR_IOBUF_INIT;
-	struct probe server = {.on_data = probe_echo}, client = {.on_data = NULL};
-	struct xr_conn *conn;
-
-	rdma_up(NULL);
-	g_freed = 0;
-	client.on_close = probe_stop_on_close;
-	conn = probe_dial(&client, xr_listener_address(probe_listen(&server, NULL)), XR_RDMA_AUTO);
-	ASSERT_EQ(xr_iobuf_append_user(&out, mine, sizeof mine, XR_MEM_KEY_NONE, count_free, NULL), 0);
-	ASSERT_EQ(xr_conn_send(conn, &out), 0);
-	xr_conn_close(conn);
-	net_run(NULL, NULL);
-	ASSERT_EQ(client.close_reason, 0);
-	ASSERT_EQ(g_freed, 1);
-	ASSERT_EQ(net_counted(NET_FALLBACKS), 2);
-	CU_ASSERT(net_logged("falls back to TCP: memory is queued that the device does not know"));
-	rdma_down();
-}
-
 /* ---- what holds it back ---- */
 
 /* The send queue is full: what has been posted is not known to have left. */
@@ -429,8 +359,6 @@ UNIT_SUITE("send", {"the card sends from the application's blocks", test_zero_co
 	   {"after one send nothing is held", test_idle_holds_no_block},
 	   {"up to the inline limit the request carries the bytes", test_inline_limit},
 	   {"no request has more pieces than allowed", test_max_sge},
-	   {"user memory without a registration is refused", test_user_memory_refused},
-	   {"user memory queued before leads to TCP", test_user_memory_queued_before},
 	   {"a full send queue waits for completions", test_send_queue_full},
 	   {"a closed remote window waits for credits", test_remote_window_closed},
 	   {"bad_wr in the middle of a chain", test_bad_wr_in_a_chain},
