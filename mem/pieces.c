@@ -79,35 +79,65 @@ array_free(struct xr_iobuf_piece *pieces, uint32_t count)
 	t_arrays.kept[size_class].count++;
 }
 
-static int
-move_to_larger(struct xr_iobuf *buf, uint32_t want)
+/* What is in front of the first piece when extra more are to be put there: half of what is still free after them. */
+static uint32_t
+front_room(uint32_t cap, uint32_t count, uint32_t extra)
 {
+	return extra + (cap - count - extra) / 2;
+}
+
+static int
+move_to_larger(struct xr_iobuf *buf, uint32_t extra, bool at_front)
+{
+	uint32_t want = buf->count_ + extra;
 	uint32_t cap = 2 * pieces_cap(buf) > want ? 2 * pieces_cap(buf) : want;
 	struct xr_iobuf_piece *larger = array_create(&cap);
+	uint32_t head;
 
 	if (!larger)
 		return -ENOMEM;
-	memcpy(larger, pieces_first(buf), buf->count_ * sizeof *larger);
+	head = at_front ? front_room(cap, buf->count_, extra) : 0;
+	memcpy(larger + head, pieces_first(buf), buf->count_ * sizeof *larger);
 	if (buf->pieces_)
 		array_free(buf->pieces_, buf->cap_);
 	buf->pieces_ = larger;
 	buf->cap_ = cap;
-	buf->head_ = 0;
+	buf->head_ = head;
 	return 0;
+}
+
+static void
+move_within(struct xr_iobuf *buf, uint32_t head)
+{
+	struct xr_iobuf_piece *first = pieces_first(buf);
+
+	memmove(first - buf->head_ + head, first, buf->count_ * sizeof *first);
+	buf->head_ = head;
 }
 
 /* Moving down is paid for by the pieces that left: there were as many as are moved. */
 int
 pieces_grow(struct xr_iobuf *buf, uint32_t extra)
 {
-	struct xr_iobuf_piece *first = pieces_first(buf);
-
 	if (extra > COUNT_MAX - buf->count_)
 		return -ENOMEM;
 	if (buf->head_ < buf->count_ || buf->count_ + extra > pieces_cap(buf))
-		return move_to_larger(buf, buf->count_ + extra);
-	memmove(first - buf->head_, first, buf->count_ * sizeof *first);
-	buf->head_ = 0;
+		return move_to_larger(buf, extra, false);
+	move_within(buf, 0);
+	return 0;
+}
+
+/* Moving up is paid for by the room that it makes: for half as many pieces as are moved, or there are but a few. */
+int
+pieces_grow_front(struct xr_iobuf *buf, uint32_t extra)
+{
+	uint32_t cap = pieces_cap(buf), unused = cap - buf->count_;
+
+	if (extra > COUNT_MAX - buf->count_)
+		return -ENOMEM;
+	if (unused < extra || (buf->pieces_ && unused - extra < buf->count_))
+		return move_to_larger(buf, extra, true);
+	move_within(buf, front_room(cap, buf->count_, extra));
 	return 0;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mem/tail.h"
-#include "mem/pieces.h"
 #include "mem/user_block.h"
 #include <errno.h>
 

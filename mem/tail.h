@@ -9,7 +9,7 @@
  */
 
 #include "mem/block.h"
-#include <xrdma/iobuf.h>
+#include "mem/pieces.h"
 
 struct room {
 	struct xr_block *block;
@@ -26,6 +26,17 @@ int tail_open(const struct xr_iobuf *buf, size_t want, struct room *room);
  * the caller owns one reference to the block, for the new piece.
  */
 void tail_take(const struct room *room, size_t len);
+
+/* Likewise, as the iobuf's next bytes. Unless it extends the last piece, pieces_reserve() made room for one. */
+static inline void
+tail_append(struct xr_iobuf *buf, const struct room *room, size_t len)
+{
+	tail_take(room, len);
+	if (room->extends)
+		pieces_extend_last(buf, len);
+	else
+		pieces_push(buf, room->block, room->data, len);
+}
 
 /* Nothing of the room is used. */
 void tail_cancel(const struct room *room);

@@ -2,6 +2,7 @@
 #ifndef XRDMA_IOBUF_H
 #define XRDMA_IOBUF_H
 
+#include <sys/types.h>
 #include <sys/uio.h>
 #include <xrdma/types.h>
 
@@ -48,6 +49,8 @@ xr_iobuf_size(const struct xr_iobuf *buf)
 	return buf->size_;
 }
 
+/* ---- putting in ---- */
+
 /** Appends a copy of len bytes. Errors: -ENOMEM the pool is at its limit. */
 XR_API int xr_iobuf_append(struct xr_iobuf *buf, const void *data, size_t len);
 
@@ -62,6 +65,9 @@ XR_API int xr_iobuf_append(struct xr_iobuf *buf, const void *data, size_t len);
 XR_API int xr_iobuf_append_user(struct xr_iobuf *buf, void *data, size_t len, xr_mem_key key, xr_free_fn *free_fn,
 				void *arg);
 
+/** Puts a copy of len bytes in front, such as a header; what is there is not moved. Errors: -ENOMEM. */
+XR_API int xr_iobuf_prepend(struct xr_iobuf *buf, const void *data, size_t len);
+
 /**
  * Room to write into: at least one byte and at most want, at the returned address, *got says how many. Nothing is
  * appended until xr_iobuf_commit(); between the two neither this iobuf may be used nor any other be appended to on this
@@ -72,6 +78,8 @@ XR_API void *xr_iobuf_reserve(struct xr_iobuf *buf, size_t want, size_t *got);
 /** Appends the first len bytes of what xr_iobuf_reserve() gave; 0 gives it back. */
 XR_API void xr_iobuf_commit(struct xr_iobuf *buf, size_t len);
 
+/* ---- from one iobuf to another; no byte is copied ---- */
+
 /**
  * Moves the first len bytes (or all there are) to the end of another iobuf; returns how many. Errors: none is possible
  * but for memory of the piece list, in which case fewer bytes are moved. From an iobuf to itself nothing is moved.
@@ -81,17 +89,61 @@ XR_API size_t xr_iobuf_cut(struct xr_iobuf *from, size_t len, struct xr_iobuf *t
 /** Moves everything to the end of another iobuf; to itself is nothing to do. Errors: -ENOMEM (nothing moved). */
 XR_API int xr_iobuf_move(struct xr_iobuf *to, struct xr_iobuf *from);
 
+/** Moves everything to the front of another iobuf; to itself is nothing to do. Errors: -ENOMEM (nothing moved). */
+XR_API int xr_iobuf_move_front(struct xr_iobuf *to, struct xr_iobuf *from);
+
 /**
- * Appends references to all of from, which stays as it is; no byte is copied. An iobuf shared with itself holds its
- * bytes twice. Errors: -ENOMEM.
+ * Appends references to all of from, which stays as it is. An iobuf shared with itself holds its bytes twice.
+ * Errors: -ENOMEM.
  */
 XR_API int xr_iobuf_share(struct xr_iobuf *to, const struct xr_iobuf *from);
+
+/** Likewise of up to len bytes from offset on; returns how many there were. Errors: -ENOMEM. */
+XR_API ssize_t xr_iobuf_share_part(struct xr_iobuf *to, const struct xr_iobuf *from, size_t offset, size_t len);
+
+/* ---- taking away ---- */
 
 /** Drops the first len bytes (or all there are); returns how many. */
 XR_API size_t xr_iobuf_drop(struct xr_iobuf *buf, size_t len);
 
+/**
+ * Drops the last len bytes (or all there are); returns how many. A free_fn of what goes must not put anything into this
+ * iobuf.
+ */
+XR_API size_t xr_iobuf_drop_back(struct xr_iobuf *buf, size_t len);
+
+/** Copies the first len bytes (or all there are) out and drops them; returns how many. */
+XR_API size_t xr_iobuf_cut_out(struct xr_iobuf *buf, void *to, size_t len);
+
+/** Drops everything; the iobuf is empty and may be used again. */
+XR_API void xr_iobuf_clear(struct xr_iobuf *buf);
+
+/* ---- looking at the bytes ---- */
+
 /** Copies up to len bytes from offset on, without taking them; returns how many there were. */
 XR_API size_t xr_iobuf_copy_out(const struct xr_iobuf *buf, size_t offset, void *to, size_t len);
+
+/**
+ * len bytes from offset on, in one piece: where they lie, when they lie so, else copied into scratch, which has room
+ * for them. Valid until the iobuf or the scratch changes. NULL: there are fewer, or scratch is NULL and was needed.
+ */
+XR_API const void *xr_iobuf_peek(const struct xr_iobuf *buf, size_t offset, size_t len, void *scratch);
+
+/** How far xr_iobuf_next() has come; `{0}` is before the first piece. */
+struct xr_iobuf_cursor {
+	uint32_t next_; /* private */
+};
+
+/**
+ * The next piece of the bytes, where it lies: false when there is none any more. The iobuf must not change meanwhile.
+ *
+ *   struct xr_iobuf_cursor cursor = {0};
+ *   struct iovec piece;
+ *
+ *   while (xr_iobuf_next(buf, &cursor, &piece))
+ *           sum = crc32(sum, piece.iov_base, piece.iov_len);
+ */
+XR_API bool xr_iobuf_next(const struct xr_iobuf *buf, struct xr_iobuf_cursor *cursor, struct iovec *piece);
 
 /**
  * The pieces from offset on as iovecs, for writev() or for looking at the bytes in place: fills at most max of them and
@@ -99,11 +151,34 @@ XR_API size_t xr_iobuf_copy_out(const struct xr_iobuf *buf, size_t offset, void 
  */
 XR_API int xr_iobuf_iovec(const struct xr_iobuf *buf, size_t offset, struct iovec *iov, int max);
 
+/**
+ * Where these len bytes begin for the first time at offset or behind it, counted from the front of the iobuf; of one
+ * byte ("\n", 1) as of several ("\r\n", 2), wherever the iobuf is cut.
+ * Errors: -ENOENT they are not there, -EINVAL len 0.
+ */
+XR_API ssize_t xr_iobuf_find(const struct xr_iobuf *buf, size_t offset, const void *bytes, size_t len);
+
 /** True when the bytes are the same, however they are cut. */
 XR_API bool xr_iobuf_equal(const struct xr_iobuf *a, const struct xr_iobuf *b);
 
-/** Drops everything; the iobuf is empty and may be used again. */
-XR_API void xr_iobuf_clear(struct xr_iobuf *buf);
+/** True when it holds these len bytes and no others. */
+XR_API bool xr_iobuf_equal_bytes(const struct xr_iobuf *buf, const void *bytes, size_t len);
+
+/* ---- file descriptors: files, pipes, sockets that are no xr_conn ---- */
+
+/**
+ * Appends what one readv(2) brings: up to max bytes, and at most some 130 KiB. Blocks only where the descriptor does.
+ * Returns how many; 0: the end of the file.
+ * Errors: -EINVAL max 0, -ENOMEM no block to read into, and those of readv(2), such as -EAGAIN and -EINTR.
+ */
+XR_API ssize_t xr_iobuf_readv(struct xr_iobuf *buf, int fd, size_t max);
+
+/**
+ * Writes from the front, by one writev(2) of at most 64 pieces, and drops what was written. Blocks only where the
+ * descriptor does. Returns how many, which may be fewer than there are; 0 of an empty iobuf, without a call.
+ * Errors: those of writev(2), such as -EAGAIN, -EINTR and -EPIPE (SIGPIPE is the program's to ignore).
+ */
+XR_API ssize_t xr_iobuf_writev(struct xr_iobuf *buf, int fd);
 
 XR_END_DECLS
 

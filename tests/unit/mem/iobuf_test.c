@@ -206,6 +206,140 @@ test_warm_path_needs_no_malloc(void)
 	stop();
 }
 
+static void
+test_prepend_of_any_size(void)
+{
+	const size_t sizes[] = {0, 1, 2, PAYLOAD - 1, PAYLOAD, PAYLOAD + 1, 2 * PAYLOAD + 1, 40000};
+
+	start(4);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct xr_iobuf buf = XR_IOBUF_INIT;
+
+		ASSERT_EQ(xr_iobuf_prepend(&buf, pattern + 10000, sizes[i]), 0);
+		CU_ASSERT(holds(&buf, pattern + 10000, sizes[i]));
+		ASSERT_EQ(xr_iobuf_prepend(&buf, pattern, 10000), 0);
+		CU_ASSERT(holds(&buf, pattern, 10000 + sizes[i]));
+		xr_iobuf_clear(&buf);
+	}
+	stop();
+}
+
+/* Headers in front of headers: the list of pieces grows at its front as it does at its end. */
+static void
+test_prepend_many_times(void)
+{
+	enum {
+		MANY = 3000
+	};
+	struct xr_iobuf buf = XR_IOBUF_INIT;
+
+	start(4);
+	for (size_t at = MANY; at > 0; at--)
+		ASSERT_FATAL(xr_iobuf_prepend(&buf, pattern + at - 1, 1) == 0);
+	CU_ASSERT(holds(&buf, pattern, MANY));
+	CU_ASSERT(pieces_cap(&buf) <= 4 * MANY);
+	xr_iobuf_clear(&buf);
+	stop();
+}
+
+static void
+test_prepend_at_the_limit_changes_nothing(void)
+{
+	struct xr_iobuf hog = XR_IOBUF_INIT, buf = XR_IOBUF_INIT;
+
+	start(1);
+	ASSERT_EQ(xr_iobuf_append(&buf, pattern, 100), 0);
+	while (xr_iobuf_append(&hog, pattern, PAYLOAD) == 0)
+		;
+	ASSERT_EQ(xr_iobuf_prepend(&buf, pattern, sizeof pattern), -ENOMEM);
+	CU_ASSERT(holds(&buf, pattern, 100));
+	xr_iobuf_clear(&hog);
+	xr_iobuf_clear(&buf);
+	stop();
+}
+
+static void
+test_drop_back(void)
+{
+	struct xr_iobuf buf = XR_IOBUF_INIT;
+
+	start(1);
+	ASSERT_EQ(xr_iobuf_drop_back(&buf, 1), 0);
+	ASSERT_EQ(xr_iobuf_append(&buf, pattern, 30000), 0);
+	ASSERT_EQ(xr_iobuf_drop_back(&buf, 0), 0);
+	ASSERT_EQ(xr_iobuf_drop_back(&buf, 1), 1);
+	CU_ASSERT(holds(&buf, pattern, 29999));
+	ASSERT_EQ(xr_iobuf_drop_back(&buf, 29999 - PAYLOAD), 29999 - PAYLOAD);
+	CU_ASSERT(holds(&buf, pattern, PAYLOAD));
+	ASSERT_EQ(buf.count_, 1);
+	ASSERT_EQ(xr_iobuf_append(&buf, pattern + PAYLOAD, 10), 0);
+	CU_ASSERT(holds(&buf, pattern, PAYLOAD + 10));
+	ASSERT_EQ(xr_iobuf_drop_back(&buf, SIZE_MAX), PAYLOAD + 10);
+	ASSERT_EQ(xr_iobuf_size(&buf), 0);
+	CU_ASSERT_PTR_NULL(buf.pieces_);
+	stop();
+}
+
+static void
+test_drop_back_frees_user_memory(void)
+{
+	struct xr_iobuf buf = XR_IOBUF_INIT;
+
+	start(1);
+	g_frees = 0;
+	for (size_t i = 0; i < 3; i++)
+		ASSERT_EQ(xr_iobuf_append_user(&buf, pattern + 100 * i, 100, 0, count_free, NULL), 0);
+	ASSERT_EQ(xr_iobuf_drop_back(&buf, 99), 99);
+	ASSERT_EQ(g_frees, 0);
+	ASSERT_EQ(xr_iobuf_drop_back(&buf, 2), 2);
+	ASSERT_EQ(g_frees, 1);
+	CU_ASSERT(holds(&buf, pattern, 199));
+	ASSERT_EQ(xr_iobuf_drop_back(&buf, 199), 199);
+	ASSERT_EQ(g_frees, 3);
+	stop();
+}
+
+/* What was dropped at the end may be another's too: it must not be written over. */
+static void
+test_append_after_drop_back_spares_the_others(void)
+{
+	struct xr_iobuf buf = XR_IOBUF_INIT, copy = XR_IOBUF_INIT;
+
+	start(1);
+	for (int on_lcore = 1; on_lcore >= 0; on_lcore--) {
+		if (!on_lcore)
+			fixture_lcore_stop();
+		ASSERT_EQ(xr_iobuf_append(&buf, pattern, 100), 0);
+		ASSERT_EQ(xr_iobuf_share(&copy, &buf), 0);
+		ASSERT_EQ(xr_iobuf_drop_back(&buf, 50), 50);
+		ASSERT_EQ(xr_iobuf_append(&buf, pattern, 50), 0);
+		CU_ASSERT(holds(&copy, pattern, 100));
+		CU_ASSERT(xr_iobuf_equal_bytes(&buf, pattern, 50) == false && xr_iobuf_size(&buf) == 100);
+		xr_iobuf_clear(&buf);
+		xr_iobuf_clear(&copy);
+	}
+	fixture_stop();
+}
+
+static void
+test_cut_out(void)
+{
+	struct xr_iobuf buf = XR_IOBUF_INIT;
+	char seen[30000];
+
+	start(1);
+	ASSERT_EQ(xr_iobuf_cut_out(&buf, seen, sizeof seen), 0);
+	ASSERT_EQ(xr_iobuf_append(&buf, pattern, 30000), 0);
+	ASSERT_EQ(xr_iobuf_cut_out(&buf, seen, 0), 0);
+	ASSERT_EQ(xr_iobuf_cut_out(&buf, seen, 12345), 12345);
+	CU_ASSERT(memcmp(seen, pattern, 12345) == 0);
+	CU_ASSERT(holds(&buf, pattern + 12345, 30000 - 12345));
+	ASSERT_EQ(xr_iobuf_cut_out(&buf, seen, sizeof seen), 30000 - 12345);
+	CU_ASSERT(memcmp(seen, pattern + 12345, 30000 - 12345) == 0);
+	ASSERT_EQ(xr_iobuf_size(&buf), 0);
+	stop();
+}
+
 UNIT_SUITE("iobuf", {"append of any size", test_append_of_any_size},
 	   {"an append at the pool's limit changes nothing", test_append_at_the_limit_changes_nothing},
 	   {"a reserve at the pool's limit", test_reserve_at_the_limit},
@@ -213,4 +347,9 @@ UNIT_SUITE("iobuf", {"append of any size", test_append_of_any_size},
 	   {"user memory that is refused is not freed", test_user_memory_refused_is_not_freed},
 	   {"a free_fn may use the iobuf", test_free_may_use_the_iobuf}, {"appending blocks", test_append_block},
 	   {"an empty iobuf keeps nothing", test_empty_keeps_nothing},
-	   {"the warm path needs no malloc", test_warm_path_needs_no_malloc});
+	   {"the warm path needs no malloc", test_warm_path_needs_no_malloc},
+	   {"prepend of any size", test_prepend_of_any_size}, {"prepend many times", test_prepend_many_times},
+	   {"a prepend at the pool's limit changes nothing", test_prepend_at_the_limit_changes_nothing},
+	   {"drop at the end", test_drop_back}, {"drop at the end frees user memory", test_drop_back_frees_user_memory},
+	   {"an append after a drop at the end spares the others", test_append_after_drop_back_spares_the_others},
+	   {"cut into plain memory", test_cut_out});
