@@ -92,6 +92,30 @@ static const struct xr_option client_options[] = {
 	 .max = 1000000000,
 	 .placeholder = "N",
 	 .help = "calls a second of all threads together at most (0: as many as it can)"},
+	{.name = "burst_calls",
+	 .type = XR_OPTION_INT,
+	 .value = &g_options.burst_calls,
+	 .default_value = "0",
+	 .min = 0,
+	 .max = 1000000,
+	 .placeholder = "N",
+	 .help = "calls in bursts of a random number up to this, with silences between them (0: no bursts)"},
+	{.name = "silence_us",
+	 .type = XR_OPTION_INT,
+	 .value = &g_options.silence_us,
+	 .default_value = "10000",
+	 .min = 0,
+	 .max = 60000000,
+	 .placeholder = "US",
+	 .help = "once a burst is answered, a silence of a random length up to this"},
+	{.name = "burst_seed",
+	 .type = XR_OPTION_INT,
+	 .value = &g_options.burst_seed,
+	 .default_value = "1",
+	 .min = 0,
+	 .max = INT64_MAX,
+	 .placeholder = "N",
+	 .help = "another number, another row of bursts and silences"},
 	{.name = "rpc_timeout_ms",
 	 .type = XR_OPTION_INT,
 	 .value = &g_options.rpc_timeout_ms,
@@ -243,6 +267,11 @@ run(void)
 	struct load load;
 	int status, err;
 
+	if (g_options.burst_calls > 0 && g_options.expected_qps > 0) {
+		fprintf(stderr,
+			"xr-perf client: --burst_calls and --expected_qps exclude each other: give one of them\n");
+		return PERF_BAD_USAGE;
+	}
 	err = load_init(&load, &g_options);
 	if (err)
 		return err == -EINVAL ? PERF_BAD_USAGE : PERF_FAILED;

@@ -11,10 +11,6 @@
 
 #define container_of(member_ptr, type, member) ((type *)(void *)((char *)(member_ptr)-offsetof(type, member)))
 
-/* Tokens come in steps of this length, and unused ones of the last tenth of a second may be spent later. */
-#define REFILL_US 1000
-#define BURST_US  100000.0
-
 /* ---- what sessions tell their lane ---- */
 
 void
@@ -43,48 +39,23 @@ lane_count_error(struct lane *lane, const char *format, ...)
 	fprintf(stderr, "xr-perf client: %s\n", load->first_error);
 }
 
-/* ---- tokens ---- */
-
-bool
-lane_take_token(struct lane *lane)
-{
-	if (lane->tokens_per_us == 0)
-		return true;
-	if (lane->tokens < 1)
-		return false;
-	lane->tokens--;
-	return true;
-}
-
-void
-lane_give_token(struct lane *lane)
-{
-	if (lane->tokens_per_us > 0)
-		lane->tokens++;
-}
+/* ---- phases ---- */
 
 static void
-refill(struct xr_timer *timer)
+pump_sessions(struct pace *pace)
 {
-	struct lane *lane = container_of(timer, struct lane, refill);
-	double burst = 1 + lane->tokens_per_us * BURST_US;
-	uint64_t now_us = xr_now_us(), now_ns = cpu_wall_ns();
+	struct lane *lane = container_of(pace, struct lane, pace);
+	uint64_t now_ns = cpu_wall_ns();
 
-	lane->tokens += lane->tokens_per_us * (double)(now_us - lane->refilled_us);
-	if (lane->tokens > burst)
-		lane->tokens = burst;
-	lane->refilled_us = now_us;
 	for (struct session *session = lane->sessions; session; session = session->next)
 		session_pump(session, now_ns);
 }
-
-/* ---- phases ---- */
 
 static void
 lane_ended(struct lane *lane)
 {
 	xr_timer_cancel(&lane->end);
-	xr_timer_cancel(&lane->refill);
+	pace_end(&lane->pace);
 	if (__atomic_sub_fetch(&lane->load->running, 1, __ATOMIC_ACQ_REL) == 0)
 		xr_stop();
 }
@@ -120,10 +91,7 @@ begin(struct xr_msg *msg, int status)
 		return;
 	lane->begin_ns = cpu_wall_ns();
 	xr_timer_arm(&lane->end, (uint64_t)options->test_seconds * 1000000, 0);
-	if (lane->tokens_per_us > 0) {
-		lane->refilled_us = xr_now_us();
-		xr_timer_arm(&lane->refill, REFILL_US, REFILL_US);
-	}
+	pace_begin(&lane->pace);
 	for (struct session *session = lane->sessions; session; session = session->next)
 		session_begin(session);
 }
@@ -192,7 +160,6 @@ make_lanes(struct load *load)
 		load->lanes[count].start = (struct xr_msg)XR_MSG_INIT(start);
 		load->lanes[count].begin = (struct xr_msg)XR_MSG_INIT(begin);
 		load->lanes[count].end = (struct xr_timer)XR_TIMER_INIT(time_is_up);
-		load->lanes[count].refill = (struct xr_timer)XR_TIMER_INIT(refill);
 		count++;
 	}
 	load->lane_count = load->running = count;
@@ -240,10 +207,28 @@ make_sessions(struct load *load)
 		session->next = lane->sessions;
 		lane->sessions = session;
 		lane->open++;
-		lane->tokens_per_us += (double)load->options->expected_qps / wanted / 1e6;
 	}
 	load->warming = load->session_count;
 	return 0;
+}
+
+/* Each lane has the rate of its sessions, and bursts of its own. */
+static void
+set_paces(struct load *load)
+{
+	const struct load_options *options = load->options;
+
+	for (unsigned i = 0; i < load->lane_count; i++) {
+		struct lane *lane = &load->lanes[i];
+		struct pace_options pace = {
+			.calls_per_us = (double)options->expected_qps * lane->open / load->session_count / 1e6,
+			.burst_calls = (unsigned)options->burst_calls,
+			.silence_us = (unsigned)options->silence_us,
+			.seed = (uint64_t)options->burst_seed + i,
+		};
+
+		pace_init(&lane->pace, &pace, pump_sessions);
+	}
 }
 
 int
@@ -261,6 +246,8 @@ load_init(struct load *load, const struct load_options *options)
 		err = make_sessions(load);
 	if (err)
 		load_fini(load);
+	else
+		set_paces(load);
 	return err;
 }
 

@@ -10,12 +10,14 @@
 
 #include "cpu.h"
 #include "histogram.h"
+#include "pace.h"
 #include "payload.h"
 #include "session.h"
 
 struct load_options {
 	int64_t thread_num, queue_depth, attachment_size, echo_attachment, use_rdma;
-	int64_t test_seconds, test_iterations, expected_qps, rpc_timeout_ms;
+	int64_t test_seconds, test_iterations, rpc_timeout_ms;
+	int64_t expected_qps, burst_calls, silence_us, burst_seed;
 	int64_t progress;
 	const char *servers;
 };
@@ -26,12 +28,11 @@ struct lane {
 	struct load *load;
 	unsigned lcore;
 	struct xr_msg start, begin;
-	struct xr_timer end, refill;
+	struct xr_timer end;
+	struct pace pace;
 	struct session *sessions;
 	unsigned open; /* sessions that have not ended */
 	struct payload payload;
-	double tokens, tokens_per_us; /* expected_qps: a call takes one token */
-	uint64_t refilled_us;
 	uint64_t begin_ns, end_ns;
 	uint64_t calls, errors; /* read by the progress line */
 	double cpu_server_sum;
@@ -67,10 +68,6 @@ void load_fini(struct load *load);
 
 void lane_warmed(struct lane *lane);
 void lane_session_ended(struct lane *lane);
-
-/* Takes a token; false: none is left, and session_pump() will be called when there are some. */
-bool lane_take_token(struct lane *lane);
-void lane_give_token(struct lane *lane);
 
 void lane_count_call(struct lane *lane, uint64_t latency_ns, double cpu_server);
 void lane_count_error(struct lane *lane, const char *format, ...) XR_PRINTF(2, 3);

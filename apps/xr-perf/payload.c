@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "payload.h"
 
+#include "random.h"
+
 #include <errno.h>
 
 /* Slices begin at this many different bytes, then again at the first: more calls than a connection has in flight. */
 #define SLICE_STARTS 1021
-
-/* splitmix64 */
-static uint64_t
-next_random(uint64_t *state)
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
 
 static int
 append_random(struct xr_iobuf *to, size_t len, uint64_t seed)
@@ -27,7 +18,7 @@ append_random(struct xr_iobuf *to, size_t len, uint64_t seed)
 		int err;
 
 		for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-			words[i] = next_random(&seed);
+			words[i] = random_next(&seed);
 		err = xr_iobuf_append(to, words, part);
 		if (err)
 			return err;

@@ -177,6 +177,7 @@ call_done(const struct xr_rpc_response *response, void *arg)
 	double cpu_server;
 
 	session->in_flight--;
+	pace_call_ended(&session->lane->pace);
 	if (response->error_code != 0) {
 		stop_for(session, response->error_code, response->error_text);
 	} else if ((fault = fault_of(slot, response, &cpu_server)) != NULL) {
@@ -194,13 +195,13 @@ session_pump(struct session *session, uint64_t now_ns)
 {
 	const struct load_options *options = session->lane->load->options;
 
-	while (session->held && !session->stopped && session->calls_left > 0 && lane_take_token(session->lane)) {
+	while (session->held && !session->stopped && session->calls_left > 0 && pace_take(&session->lane->pace)) {
 		struct slot *slot = session->held;
 		int err = call(session, options->echo_attachment, &slot->payload, call_done, slot);
 
 		/* The queue is full of this session's own calls: the next answer comes by here again. */
 		if (err == -EAGAIN && session->in_flight > 0) {
-			lane_give_token(session->lane);
+			pace_give_back(&session->lane->pace);
 			return;
 		}
 		if (err) {

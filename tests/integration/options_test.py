@@ -56,6 +56,7 @@ def values_must_be_allowed():
     expect_usage_error(["client", "--attachment_size=-1"], "attachment_size")
     expect_usage_error(["client", "--use_rdma=perhaps"], "use_rdma", "perhaps")
     expect_usage_error(["client", "--servers", "127.0.0.1:8002+"], "servers")
+    expect_usage_error(["client", "--burst_calls", 5, "--expected_qps", 9], "burst_calls", "expected_qps")
 
 
 @test
