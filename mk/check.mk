@@ -16,6 +16,7 @@ FULL_PARTS  := $(CHECK_PARTS) model-full repeat fuzz-long bench
 check: packages
 	@mk/check "$(MAKE)" $(CHECK_PARTS)
 
+check-full: export XR_BURST_S ?= 20
 check-full: packages
 	@mk/check "$(MAKE)" $(FULL_PARTS)
 
