@@ -19,8 +19,11 @@ lab2:
 
 .PHONY: run-lab run-lab2 check-rdma run-rdma demo-rdma
 check-lab: packages-lab
-run-lab: programs
-	@LAB_TIMEOUT=$${LAB_TIMEOUT:-1500} $(LAB)/run "exec tests/lab/check '$(abspath $(O))' \"\$$LAB_RESULTS\""
+
+# Two nodes, and a page of 1 GiB that nothing but numa_placement asks for.
+run-lab: programs $(NUMA_BIN)
+	@LAB_TIMEOUT=$${LAB_TIMEOUT:-1500} LAB_NUMA=$${LAB_NUMA:-2} LAB_MEM=$${LAB_MEM:-5120} \
+		LAB_APPEND="$${LAB_APPEND-hugepagesz=1G hugepages=1}" $(LAB)/run "exec tests/lab/check '$(abspath $(O))' \"\$$LAB_RESULTS\""
 
 # Two guests on a wire that loses packets.
 TWO_HOSTS = XR_BUILD=$(abspath $(O)) tests/lab/two_hosts.py
@@ -34,7 +37,7 @@ check-rdma: packages-rdma
 	@test -n '$(DEV)' || { echo "check-rdma: say on which device, such as DEV=mlx5_0" >&2; exit 2; }
 	+@$(BUILD) run-rdma
 
-run-rdma: programs
+run-rdma: programs $(NUMA_BIN)
 	@tests/lab/check '$(abspath $(O))' '$(abspath $(O))/log' '$(DEV)'
 
 demo-rdma: packages-lab

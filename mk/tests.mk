@@ -54,6 +54,19 @@ $(NATIVE_BIN): $(O)/tests/%: $(O)/obj/tests/%.o $(O)/obj/tests/unit/unit.o $(LIB
 
 -include $(NATIVE_OBJ:.o=.d)
 
+# For tests/lab/check: the pools on the NUMA nodes of a guest of the lab, with the library's objects like a unit test.
+NUMA_BIN := $(O)/tests/numa_placement
+NUMA_OBJ := $(patsubst %.c,$(O)/obj/%.o,$(sort $(wildcard tests/lab/*.c)))
+tests: $(NUMA_BIN)
+
+$(NUMA_OBJ): | $(LIB_GEN)
+
+$(NUMA_BIN): $(NUMA_OBJ) $(O)/obj/tests/unit/unit.o $(LIB_OBJ) $(OBJECTS_STAMP)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) $(LIB_LIBS) -lcunit
+
+-include $(NUMA_OBJ:.o=.d)
+
 # Yardsticks for make bench: programs of one file that know nothing of the library.
 BENCH_BIN := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
 tests: $(BENCH_BIN)
