@@ -358,11 +358,17 @@ all_sent(const struct xr_conn *conn)
 	return xr_iobuf_size(&conn->out) == 0 && (!conn->link->settled || conn->link->settled(conn));
 }
 
+static bool
+quiet_at_stop(const struct xr_conn *conn)
+{
+	return conn->home->drain.phase != DRAIN_NONE && conn->bytes_in + conn->bytes_out == conn->drain_mark;
+}
+
 static void
 shut_down(struct xr_conn *conn)
 {
 	conn->link->shutdown(conn);
-	if (conn->eof)
+	if (conn->eof || quiet_at_stop(conn))
 		conn_end(conn, 0);
 	else
 		conn->state = CONN_DRAINING;
@@ -383,6 +389,31 @@ conn_flush(struct xr_conn *conn)
 	else if (conn->state == CONN_CLOSING && all_sent(conn))
 		shut_down(conn);
 }
+
+/* ---- the stop ---- */
+
+void
+conn_mark(struct xr_conn *conn)
+{
+	conn->drain_mark = conn->bytes_in + conn->bytes_out;
+}
+
+void
+conn_drain(struct xr_conn *conn)
+{
+	if (conn->open_due)
+		conn_deliver(conn); /* it has on_open first */
+	if (conn->state == CONN_DRAINING && quiet_at_stop(conn))
+		conn_end(conn, 0);
+	else if (conn->state <= CONN_OPEN && !conn->opened && !conn->dialled)
+		conn_end(conn, -ECANCELED);
+	else if (conn->state <= CONN_OPEN && conn->ops->on_drain)
+		conn->ops->on_drain(conn);
+	else
+		xr_conn_close(conn);
+}
+
+/* ---- the end ---- */
 
 static void
 log_ended(const struct xr_conn *conn)

@@ -65,7 +65,8 @@ struct xr_conn {
 	bool reset;	  /* aborted: the peer shall see an error, not an end */
 	bool skip_hello;  /* dialled anew, since the peer answered no hello */
 	enum xr_use_rdma use_rdma;
-	int reason; /* why it has failed or ended */
+	uint64_t drain_mark; /* bytes that had passed when the stop began */
+	int reason;	     /* why it has failed or ended */
 	struct cds_list_head all;
 	struct xr_timer deadline; /* of what its state waits for */
 	int64_t connect_timeout_ms;
@@ -97,6 +98,15 @@ bool conn_ops_valid(const struct xr_conn_ops *ops);
 
 /* Makes bytes fit for its link to send, as xr_conn_send() does; see link_ops.accept. */
 int conn_fit(struct xr_conn *conn, struct xr_iobuf *out);
+
+/* The stop begins: from here on it is quiet as long as no byte passes. */
+void conn_mark(struct xr_conn *conn);
+
+/*
+ * The stop asks it to end: it is closed, unless the application has an on_drain to do so, or has not heard of it. A
+ * quiet one does not wait for its peer's end: nothing is on its way that a reset could catch up with.
+ */
+void conn_drain(struct xr_conn *conn);
 
 /* Limits what its state waits for. */
 void conn_set_deadline(struct xr_conn *conn, int64_t after_ms);

@@ -69,7 +69,7 @@ xr_dial(struct xr_port *port, const char *address, const struct xr_dial_opts *op
 	if (!net || !port || !out || !opts_valid(opts) || !port_uses_lcore(port, net->lcore->index) ||
 	    parse_peer(address, &peer))
 		return -EINVAL;
-	if (net->closing)
+	if (net->closing || drain_begun())
 		return -ESHUTDOWN;
 	conn = conn_new(net, port, opts->ops, opts->arg);
 	if (!conn)

@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "core/option.h"
 #include "mem/mem.h"
+#include "net/drain.h"
 #include "net/net.h"
 #include "net/port.h"
 #include "net/rdma_provider.h"
@@ -225,7 +226,7 @@ void
 xr_stop(void)
 {
 	if (__atomic_load_n(&g_state, __ATOMIC_ACQUIRE) != ENV_NONE)
-		reactors_stop();
+		drain_stop();
 }
 
 /* ---- signals ---- */

@@ -78,7 +78,7 @@ arrival(struct xr_msg *msg, int status)
 {
 	struct xr_conn *conn = caa_container_of(msg, struct xr_conn, arrival);
 
-	if (status)
+	if (status || conn->home->drain.phase > DRAIN_BEGUN)
 		turn_away(conn, conn->arriving_fd);
 	else
 		arrive(conn);
@@ -255,7 +255,7 @@ xr_listen(struct xr_port *port, const char *text, const struct xr_listen_opts *o
 		port = xr_port_find(NULL);
 	if (!t_net || !port || !out || !opts_valid(opts) || address_parse(text, &address))
 		return -EINVAL;
-	if (t_net->closing)
+	if (t_net->closing || drain_begun())
 		return -ESHUTDOWN;
 	listener = calloc(1, sizeof *listener);
 	if (!listener)
@@ -280,17 +280,36 @@ xr_listener_address(const struct xr_listener *listener)
 	return listener->address;
 }
 
+/* Afterwards its owner can still close it. */
+static void
+stop_accepting(struct xr_listener *listener)
+{
+	if (listener->fd.fd < 0)
+		return;
+	xr_timer_cancel(&listener->pause);
+	xr_fd_del(&listener->fd);
+	close(listener->fd.fd);
+	listener->fd.fd = -1;
+}
+
 void
 xr_listener_close(struct xr_listener *listener)
 {
 #ifdef XR_DEBUG
 	assert(listener->home == t_net);
 #endif
-	xr_timer_cancel(&listener->pause);
-	xr_fd_del(&listener->fd);
-	close(listener->fd.fd);
+	stop_accepting(listener);
 	cds_list_del(&listener->link);
 	free(listener);
+}
+
+void
+listeners_stop(struct net_lcore *net)
+{
+	struct xr_listener *listener;
+
+	cds_list_for_each_entry (listener, &net->listeners, link)
+		stop_accepting(listener);
 }
 
 void

@@ -5,6 +5,7 @@
 int64_t g_conn_input_limit_kb;
 int64_t g_conn_output_limit_kb;
 int64_t g_conn_close_ms;
+int64_t g_drain_ms;
 int64_t g_connect_timeout_ms;
 int64_t g_rdma_handshake_timeout_ms;
 int64_t g_rdma_retry_after_s;
@@ -22,6 +23,8 @@ const struct xr_option g_net_options[] = {
 		 "a connection with more than this queued takes no more to send"),
 	LIVE_INT(conn_close_ms, "5000", 1, 3600000, "MS",
 		 "how long a close may take to flush and to see the peer's end"),
+	LIVE_INT(drain_ms, "5000", 0, 3600000, "MS",
+		 "how long a stop waits for calls and connections in work to end; 0: not at all"),
 	LIVE_INT(connect_timeout_ms, "3000", 1, 3600000, "MS", "how long a dial may take to connect"),
 	LIVE_INT(rdma_handshake_timeout_ms, "3000", 1, 3600000, "MS",
 		 "how long an RDMA handshake may take from the first byte of its hello"),
@@ -48,6 +51,7 @@ struct counter g_net_counters[NET_COUNTERS] = {
 	[NET_OUTPUT_FULL] = {"conn_output_full", "sends refused because the connection's queue was full", 0},
 	[NET_READ_STARVED] = {"conn_read_starved", "times that reading waited for a free block", 0},
 	[NET_GIVEN_UP] = {"conns_given_up", "connections ended since others could not be read for want of blocks", 0},
+	[NET_CONNS_CUT_OFF] = {"conns_cut_off", "connections that had not ended when the loops did", 0},
 };
 
 int

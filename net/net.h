@@ -13,6 +13,7 @@ extern const struct xr_option g_net_options[];
 extern int64_t g_conn_input_limit_kb;
 extern int64_t g_conn_output_limit_kb;
 extern int64_t g_conn_close_ms;
+extern int64_t g_drain_ms;
 extern int64_t g_connect_timeout_ms;
 extern int64_t g_rdma_handshake_timeout_ms;
 extern int64_t g_rdma_retry_after_s;
@@ -35,6 +36,7 @@ enum net_counter {
 	NET_OUTPUT_FULL,
 	NET_READ_STARVED,
 	NET_GIVEN_UP,
+	NET_CONNS_CUT_OFF,
 	NET_COUNTERS,
 };
 

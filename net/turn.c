@@ -90,7 +90,9 @@ flush_poll(struct source *source, struct reactor *reactor)
 		conn_flush(conn);
 		work++;
 	}
-	return work + finish_ended(net);
+	work += finish_ended(net);
+	drain_progress(net);
+	return work;
 }
 
 static int
@@ -110,6 +112,7 @@ static void
 net_lcore_setup(struct net_lcore *net, const struct lcore *lcore)
 {
 	net->lcore = lcore;
+	drain_lcore_init(&net->drain);
 	net->deliver = (struct source){.name = "deliver", .ops = &g_deliver_ops, .stage = SOURCE_DELIVER};
 	net->flush = (struct source){.name = "flush", .ops = &g_flush_ops, .stage = SOURCE_FLUSH};
 	scarcity_init(&net->scarcity);
@@ -126,6 +129,7 @@ net_lcores_init(void)
 	g_net_lcores = aligned_alloc(_Alignof(struct net_lcore), lcore_count() * sizeof *g_net_lcores);
 	if (!g_net_lcores)
 		return -ENOMEM;
+	drain_init();
 	for (unsigned i = 0; i < lcore_count(); i++) {
 		g_net_lcores[i] = (struct net_lcore){.turn = 0};
 		net_lcore_setup(&g_net_lcores[i], lcore_at(i));
@@ -146,7 +150,7 @@ net_lcore_at(unsigned index)
 	return &g_net_lcores[index];
 }
 
-/* The loop has ended: listeners are closed, connections end with -ECANCELED, and each has its on_close. */
+/* The loop has ended: listeners are closed, connections left end with -ECANCELED, and each has its on_close. */
 static void
 close_everything(struct reactor *reactor, void *arg)
 {
@@ -156,6 +160,7 @@ close_everything(struct reactor *reactor, void *arg)
 	(void)reactor;
 	net->closing = true;
 	listeners_close(net);
+	drain_cut_off(net);
 	cds_list_for_each_entry (conn, &net->conns, all)
 		conn_end(conn, -ECANCELED);
 	while (finish_ended(net))

@@ -8,6 +8,7 @@
  */
 
 #include "core/lcore.h"
+#include "net/drain.h"
 #include "net/peers.h"
 #include "net/rx.h"
 #include "net/scarcity.h"
@@ -24,6 +25,7 @@ struct net_lcore {
 	struct rx rx;
 	struct scarcity scarcity;
 	struct peers peers;
+	struct drain drain;
 	const struct lcore *lcore;
 	bool closing;				    /* the loop has ended: no new connection, no new listener */
 	unsigned live __attribute__((aligned(64))); /* connections, those on their way included; any thread */

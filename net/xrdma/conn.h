@@ -35,11 +35,18 @@ struct xr_conn_ops {
 	void (*on_writable)(struct xr_conn *conn);
 	/**
 	 * The last call. reason 0: closed by either side after all data; else a negative errno: -ECONNRESET, -EPROTO,
-	 * -ETIMEDOUT (a deadline passed), -ECANCELED (xr_stop), -ENOMEM (given up for the sake of others when no block
-	 * was left), -XR_ERDMA, or what xr_conn_abort() was given. What came before the peer's end or its reset has
-	 * been delivered; a paused connection waits with its end until it is resumed, but not with a reset.
+	 * -ETIMEDOUT (a deadline passed), -ECANCELED (cut off by the end of xr_run()), -ENOMEM (given up for the sake
+	 * of others when no block was left), -XR_ERDMA, or what xr_conn_abort() was given. What came before the peer's
+	 * end or its reset has been delivered; a paused connection waits with its end until it is resumed, but not with
+	 * a reset.
 	 */
 	void (*on_close)(struct xr_conn *conn, int reason);
+	/**
+	 * xr_stop() has begun a drain: the connection should be closed as soon as its work is done, and is cut off when
+	 * --drain_ms have passed. Once, of a dialled connection maybe before on_open. NULL: it is closed now, as by
+	 * xr_conn_close().
+	 */
+	void (*on_drain)(struct xr_conn *conn);
 };
 
 /** What a dialled connection wants of RDMA; a port's rdma=off forbids it and rdma=require asks for it. */

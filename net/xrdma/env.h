@@ -45,17 +45,39 @@ XR_API int xr_worker_begin(void);
 XR_API int xr_worker_end(void);
 
 /**
- * Ends xr_run(), and lets xr_worker_progress() return -ESHUTDOWN. Any thread, also a signal handler; also before
- * xr_run(), which then returns at once.
+ * Ends xr_run(), and lets xr_worker_progress() return -ESHUTDOWN, when what is in work has ended. Any thread, also a
+ * signal handler; also before xr_run().
+ *
+ * The first call drains, for --drain_ms at most: listeners close and nothing new begins (xr_dial(), xr_listen() and
+ * xr_rpc_call() give -ESHUTDOWN). RPC calls in work are answered, on either side, and each connection is closed behind
+ * its last one; a server answers requests that come meanwhile with ELOGOFF. Other connections have their on_drain, or
+ * are closed. Timers, pollers and messages go on as ever. The loops end with the last connection, which takes some
+ * milliseconds when nothing was in work. A second call ends them at once, and so does the first with --drain_ms=0: what
+ * is left is cut off with -ECANCELED.
  */
 XR_API void xr_stop(void);
+
+/**
+ * For work that is no connection's: fn runs once on the main lcore when a drain has begun. NULL: none. Main thread,
+ * before xr_run(); it stays for the next xr_init().
+ */
+XR_API void xr_on_drain(void (*fn)(void *arg), void *arg);
+
+/**
+ * A drain does not end, but for its deadline, before every hold has been released. Between xr_init() and xr_fini(), any
+ * thread; the last release of a drain ends the loops, so a hold is taken by who knows that they run: in fn above, in an
+ * on_drain, in any work that is not finished.
+ */
+XR_API void xr_drain_hold(void);
+XR_API void xr_drain_release(void);
 
 /** Undoes xr_init(), also when xr_run() was never called. Main thread, after xr_run(). */
 XR_API void xr_fini(void);
 
 /**
- * Opt-in: SIGINT and SIGTERM call xr_stop(); SIGPIPE is ignored. Main thread, after xr_init(); xr_fini() restores what
- * was there. Errors: -EINVAL before xr_init(), and sigaction's.
+ * Opt-in: SIGINT and SIGTERM call xr_stop(), so that the first drains and a second one stops at once; SIGPIPE is
+ * ignored. Main thread, after xr_init(); xr_fini() restores what was there. Errors: -EINVAL before xr_init(), and
+ * sigaction's.
  */
 XR_API int xr_handle_signals(void);
 

@@ -111,8 +111,9 @@ void
 net_up(unsigned lcores, ...)
 {
 	char cpus[256], list[320];
-	char *argv[24] = {"test", "--lcores", list, "--rdma_memory_pool_initial_size_mb", "32", "--log_level", "info"};
-	int argc = 7;
+	char *argv[24] = {"test", "--lcores",	list, "--rdma_memory_pool_initial_size_mb", "32", "--log_level",
+			  "info", "--drain_ms", "0"};
+	int argc = 9;
 	va_list more;
 
 	processors(cpus, sizeof cpus);
@@ -266,12 +267,25 @@ probe_on_close(struct xr_conn *conn, int reason)
 	COUNT(probe->closed);
 }
 
+static void
+probe_on_drain(struct xr_conn *conn)
+{
+	struct probe *probe = xr_conn_arg(conn);
+
+	if (probe->on_drain)
+		probe->on_drain(probe, conn);
+	else
+		xr_conn_close(conn);
+	COUNT(probe->drains);
+}
+
 const struct xr_conn_ops g_probe_ops = {
 	.size = sizeof g_probe_ops,
 	.on_open = probe_on_open,
 	.on_data = probe_on_data,
 	.on_writable = probe_on_writable,
 	.on_close = probe_on_close,
+	.on_drain = probe_on_drain,
 };
 
 void

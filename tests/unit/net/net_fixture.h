@@ -17,7 +17,10 @@
 #define NET_CHECK(condition) net_check((condition), __FILE__, __LINE__, #condition)
 bool net_check(bool good, const char *file, int line, const char *what);
 
-/* xr_init() with that many lcores and with further arguments, a NULL ends them. Asserts that it worked. */
+/*
+ * xr_init() with that many lcores and with further arguments, a NULL ends them. Asserts that it worked. A stop is one at
+ * once, unless --drain_ms is among them.
+ */
 void net_up(unsigned lcores, ...) __attribute__((sentinel));
 
 /* xr_init() alone, with arguments; for those that are refused. Lines are captured as below. */
@@ -54,7 +57,7 @@ void net_sleep_ms(unsigned ms);
 
 /* Counts are written by the connection's lcore and may be read by any thread. hooks may be NULL; arg is theirs. */
 struct probe {
-	unsigned opened, closed, datas, writables;
+	unsigned opened, closed, datas, writables, drains;
 	int open_status, close_reason;
 	uint64_t bytes; /* taken by the default on_data, which drops everything */
 	struct xr_conn *conn;
@@ -62,6 +65,7 @@ struct probe {
 	void (*on_data)(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in);
 	void (*on_writable)(struct probe *probe, struct xr_conn *conn);
 	void (*on_close)(struct probe *probe, struct xr_conn *conn, int reason);
+	void (*on_drain)(struct probe *probe, struct xr_conn *conn); /* the default closes */
 	void *arg;
 };
 
