@@ -99,12 +99,12 @@ session_stop(struct session *session)
 	end_when_quiet(session);
 }
 
-/* Cancelled calls are the program's own end, not an error; either way the session goes no further. */
+/* The program's own end cancels calls or lets no new ones begin: no error, but the session goes no further. */
 static void
 stop_for(struct session *session, int error_code, const char *text)
 {
 	session->stopped = true;
-	if (error_code != -ECANCELED)
+	if (error_code != -ECANCELED && error_code != -ESHUTDOWN)
 		lane_count_error(session->lane, "call to %s: %s (error %d)", session->server, text, error_code);
 }
 

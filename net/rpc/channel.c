@@ -5,6 +5,7 @@
 #include "net/rpc/channel.h"
 #include "core/lcore.h"
 #include "net/address.h"
+#include "net/drain.h"
 #include "net/rpc/frame.h"
 #include "net/rpc/rpc.h"
 #include <errno.h>
@@ -146,12 +147,23 @@ channel_enter(struct channel_lcore *here)
 	here->inside++;
 }
 
+static void
+close_idle_conns(struct channel_lcore *here)
+{
+	struct client_conn *conn;
+
+	cds_list_for_each_entry (conn, &here->conns, link)
+		client_conn_close_idle(conn);
+}
+
 void
 channel_leave(struct channel_lcore *here)
 {
 	while (here->inside == 1 && !cds_list_empty(&here->cancelled))
 		channel_fail_call(cds_list_first_entry(&here->cancelled, struct call, link), -ECANCELED, NULL);
 	here->inside--;
+	if (__builtin_expect(here->logged_off || drain_begun(), 0) && !here->inside)
+		close_idle_conns(here);
 }
 
 void
@@ -295,7 +307,7 @@ xr_rpc_call(struct xr_rpc_channel *channel, const struct xr_rpc_request *request
 	struct call *call = NULL;
 	int error = check_request(request, done);
 
-	if (!error && __atomic_load_n(&channel->closed, __ATOMIC_RELAXED))
+	if (!error && (drain_begun() || __atomic_load_n(&channel->closed, __ATOMIC_RELAXED)))
 		error = -ESHUTDOWN;
 	if (!error && !here)
 		error = make_here(channel, &here);

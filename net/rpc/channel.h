@@ -25,6 +25,7 @@ struct client_conn {
 	struct cds_list_head link;
 	const char *why; /* why this side ends it, for its calls; NULL: it does not */
 	bool opened;
+	bool logged_off; /* the server said that it stops */
 	bool needs_more; /* xr_conn_need() holds for a frame that is still to come */
 };
 
@@ -35,6 +36,7 @@ struct channel_lcore {
 	struct cds_list_head conns;
 	struct call_table calls;
 	struct cds_list_head cancelled; /* calls whose done is due */
+	bool logged_off;		/* one of its connections is */
 	unsigned inside;		/* how deep in functions that call the application's done */
 	struct arena arena;
 	struct xr_msg close;
@@ -76,5 +78,8 @@ int client_conn_dial(struct channel_lcore *here);
 
 /* Fails its calls with -ECANCELED, lets go of the connection and frees it. Between enter and leave. */
 void client_conn_close(struct client_conn *conn);
+
+/* Closes one that no call waits for any more, if none will again: its server stops, or this process does. */
+void client_conn_close_idle(struct client_conn *conn);
 
 #endif

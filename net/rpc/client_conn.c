@@ -2,6 +2,7 @@
 
 /* A channel's connections: responses are cut out of the stream and given to the calls that wait for them. */
 
+#include "net/drain.h"
 #include "net/rpc/channel.h"
 #include "net/rpc/frame.h"
 #include "net/rpc/rpc.h"
@@ -120,6 +121,22 @@ on_close(struct xr_conn *xr_conn, int reason)
 	channel_leave(here);
 }
 
+void
+client_conn_close_idle(struct client_conn *conn)
+{
+	if (cds_list_empty(&conn->calls) && (conn->logged_off || drain_begun()))
+		xr_conn_close(conn->conn);
+}
+
+static void
+on_drain(struct xr_conn *xr_conn)
+{
+	struct client_conn *conn = xr_conn_arg(xr_conn);
+
+	if (conn)
+		client_conn_close_idle(conn);
+}
+
 static void
 on_open(struct xr_conn *xr_conn, int status)
 {
@@ -153,6 +170,25 @@ peer_error(const struct meta *meta)
 	return meta->error_code < 0 ? XR_RPC_EINTERNAL : meta->error_code;
 }
 
+/* The server stops: calls in work get their answers still, the next one goes to a new connection. */
+static void
+log_off(struct client_conn *conn)
+{
+	struct channel_lcore *here = conn->here;
+
+	conn->logged_off = here->logged_off = true;
+	if (here->current == conn)
+		here->current = NULL;
+}
+
+static void
+fail_call(struct client_conn *conn, struct call *call, const struct meta *meta)
+{
+	if (meta->error_code == XR_RPC_ELOGOFF)
+		log_off(conn);
+	channel_fail_call(call, peer_error(meta), meta->error_text);
+}
+
 static void
 respond(struct client_conn *conn, struct xr_iobuf *in, const struct frame *frame, const struct meta *meta)
 {
@@ -167,7 +203,7 @@ respond(struct client_conn *conn, struct xr_iobuf *in, const struct frame *frame
 	if (!call || call->conn != conn)
 		rpc_count(RPC_RESPONSES_DROPPED);
 	else if (meta->error_code != 0)
-		channel_fail_call(call, peer_error(meta), meta->error_text);
+		fail_call(conn, call, meta);
 	else if (meta->compress_type != 0)
 		channel_fail_call(call, XR_RPC_ERESPONSE, "the response is compressed, which was not asked for");
 	else
@@ -233,4 +269,5 @@ static const struct xr_conn_ops g_client_conn_ops = {
 	.on_open = on_open,
 	.on_data = on_data,
 	.on_close = on_close,
+	.on_drain = on_drain,
 };

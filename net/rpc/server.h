@@ -31,6 +31,7 @@ struct server_lcore {
 	struct xr_rpc_call *running; /* the call whose handler runs, until it is answered */
 	struct xr_rpc_call *free_calls;
 	bool closing;
+	uint64_t closing_us; /* since when */
 	struct arena arena;
 };
 
@@ -41,7 +42,8 @@ struct server_conn {
 	bool needs_more;	  /* xr_conn_need() holds for a frame that is still to come */
 	bool blocked;		  /* the connection takes no more: answers gather in backlog, reading pauses */
 	struct xr_iobuf backlog;  /* whole frames */
-	struct xr_timer deadline; /* of a blocked one when the server closes: its peer does not read its answers */
+	uint64_t heard_us;	  /* when something came last */
+	struct xr_timer deadline; /* when the server closes: the end of its quiet time; blocked, of its peer's time */
 	struct cds_list_head link;
 };
 

@@ -43,20 +43,44 @@ server_lcore_free(struct server_lcore *here)
 	free(here);
 }
 
+/* ---- the end of a server's connections ---- */
+
+/*
+ * A peer that calls all the time does not know yet: what it has sent by now is answered with ELOGOFF, which it may try
+ * elsewhere, while of calls that a close cuts off nobody knows whether they were served. So a connection ends when it
+ * has been quiet for a moment, or at last when its peer does not take the hint.
+ */
+#define QUIET_US 50000
+#define HINT_US	 (10 * QUIET_US)
+
+static uint64_t
+quiet_until_us(const struct server_conn *conn)
+{
+	uint64_t quiet_us = conn->heard_us + QUIET_US, last_us = conn->here->closing_us + HINT_US;
+
+	return quiet_us < last_us ? quiet_us : last_us;
+}
+
 /* The connection's own reference is the only one left when no call is out. */
 static void
 close_when_idle(struct server_conn *conn)
 {
-	if (conn->conn && !conn->blocked && __atomic_load_n(&conn->refs, __ATOMIC_RELAXED) == 1)
+	uint64_t now_us = xr_now_us(), until_us;
+
+	if (!conn->conn || conn->blocked || __atomic_load_n(&conn->refs, __ATOMIC_RELAXED) != 1)
+		return;
+	until_us = quiet_until_us(conn);
+	if (now_us >= until_us)
 		xr_conn_close(conn->conn);
+	else
+		xr_timer_arm(&conn->deadline, until_us - now_us, 0);
 }
 
 /* Answers that are held back leave before the end, as long as the peer reads them. */
 static void
 limit_blocked(struct server_conn *conn)
 {
-	if (conn->blocked)
-		xr_timer_arm(&conn->deadline, (uint64_t)option_int(&g_conn_close_ms) * 1000u, 0);
+	xr_timer_arm(&conn->deadline, (uint64_t)option_int(&g_conn_close_ms) * 1000u, 0);
 }
 
 static void
@@ -64,7 +88,28 @@ deadline_passed(struct xr_timer *timer)
 {
 	struct server_conn *conn = caa_container_of(timer, struct server_conn, deadline);
 
-	server_conn_fail(conn, -ETIMEDOUT);
+	if (conn->blocked)
+		server_conn_fail(conn, -ETIMEDOUT);
+	else
+		close_when_idle(conn);
+}
+
+static void
+begin_closing(struct server_lcore *here)
+{
+	if (here->closing)
+		return;
+	here->closing = true;
+	here->closing_us = xr_now_us();
+}
+
+static void
+end_when_done(struct server_conn *conn)
+{
+	if (conn->blocked)
+		limit_blocked(conn);
+	else
+		close_when_idle(conn);
 }
 
 void
@@ -72,11 +117,9 @@ server_lcore_close(struct server_lcore *here)
 {
 	struct server_conn *conn;
 
-	here->closing = true;
-	cds_list_for_each_entry (conn, &here->conns, link) {
-		limit_blocked(conn);
-		close_when_idle(conn);
-	}
+	begin_closing(here);
+	cds_list_for_each_entry (conn, &here->conns, link)
+		end_when_done(conn);
 }
 
 /* ---- a connection's life ---- */
@@ -141,6 +184,18 @@ on_close(struct xr_conn *xr_conn, int reason)
 	cds_list_del(&conn->link);
 	xr_iobuf_clear(&conn->backlog);
 	server_conn_put(conn);
+}
+
+/* As when the server closes, connection by connection. */
+static void
+on_drain(struct xr_conn *xr_conn)
+{
+	struct server_conn *conn = xr_conn_arg(xr_conn);
+
+	if (!conn)
+		return;
+	begin_closing(conn->here);
+	end_when_done(conn);
 }
 
 void
@@ -333,7 +388,10 @@ on_data(struct xr_conn *xr_conn, struct xr_iobuf *in)
 {
 	struct server_conn *conn = xr_conn_arg(xr_conn);
 
-	while (conn && !conn->blocked && xr_iobuf_size(in) > 0 && take_request(conn, in))
+	if (!conn)
+		return;
+	conn->heard_us = xr_now_us();
+	while (!conn->blocked && xr_iobuf_size(in) > 0 && take_request(conn, in))
 		;
 }
 
@@ -343,4 +401,5 @@ const struct xr_conn_ops g_server_conn_ops = {
 	.on_data = on_data,
 	.on_writable = on_writable,
 	.on_close = on_close,
+	.on_drain = on_drain,
 };

@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """One side ends in the middle of the work: the other one ends cleanly, or goes on with others."""
 
+import re
 import signal
+import socket
 import time
 
-from harness import Client, MODES, SLACK, Server, expect, expect_equal, main, test
+from harness import (Client, MODES, SLACK, Server, expect, expect_equal, main, receive, test, vector,
+                     wait_until)
 
 BUSY = ("--thread_num", 4, "--queue_depth", 8, "--attachment_size", 65536, "--echo_attachment", "--test_seconds", 60,
         "--progress")
@@ -32,17 +35,105 @@ def an_interrupted_client_reports_what_it_has():
         expect_equal(server.counters()["conns_live"], 0, "connections left")
 
 
+# What a call may end with whose server stops: ELOGOFF, or behind the last answer the connection's end.
+STOPPED = r"error (2003|1014)\)"
+
+
 @test
 def an_interrupted_server_ends_its_client():
     for mode in MODES:
         server = Server(mode=mode)
         client = busy_client(server, mode=mode)
-        server.stop()
+        counters = server.stop()
         expect(server.result()["calls"] > 0, "the server has no figures")
+        expect_equal(counters["conns_cut_off"], 0, "connections cut off")
         client.finish(status=1)
         result = client.result()
         expect(result["errors"] > 0 and result["calls"] > 0, f"odd figures: {result}")
         expect(result["first_error"] in client.stderr.text(), "the first error is not told")
+        expect(re.search(STOPPED, result["first_error"]), f"not how a stop ends calls: {result['first_error']}")
+
+
+# A server that soon holds answers back from who does not read them, and waits long for that.
+HOLDING_BACK = ("--conn_output_limit_kb", 64, "--conn_close_ms", 60000)
+
+
+@test
+def a_stopping_server_refuses_connections():
+    server = Server(*HOLDING_BACK, "--drain_ms", 60000)
+    deaf = deaf_peer(server)
+    server.interrupt()
+    wait_until(lambda: refused(server), "a stopping server refuses connections")
+    server.expect_alive()
+    deaf.close()
+    server.finish()
+
+
+def deaf_peer(server):
+    """A connection to a server of that kind: it sends requests until no more are taken, and reads no answer."""
+    connection = server.connect()
+    connection.settimeout(0.5 * SLACK)
+    requests = vector("rpc-echo16-request") * 1000
+    try:
+        while True:
+            connection.sendall(requests)
+    except socket.timeout:
+        return connection
+
+
+def refused(server):
+    try:
+        server.connect().close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+@test
+def a_second_signal_ends_a_server_at_once():
+    for mode in MODES:
+        server = Server(*HOLDING_BACK, "--drain_ms", 60000, mode=mode)
+        deaf = deaf_peer(server)
+        server.interrupt()
+        wait_until(lambda: refused(server), "a stopping server refuses connections")
+        server.expect_alive()
+        server.signal(signal.SIGTERM)
+        server.finish()
+        expect_equal(server.counters()["conns_cut_off"], 1, "connections cut off")
+        deaf.close()
+
+
+@test
+def a_server_waits_no_longer_than_agreed():
+    server = Server(*HOLDING_BACK, "--drain_ms", 500)
+    deaf = deaf_peer(server)
+    server.stop()
+    expect_equal(server.counters()["conns_cut_off"], 1, "connections cut off")
+    expect("1 connections had not ended within --drain_ms=500" in server.stderr.text(), "nothing is logged")
+    deaf.close()
+
+
+IDLE = 1000
+
+
+@test
+def a_thousand_idle_connections_end_at_once():
+    request = vector("rpc-warmup-request")
+    for mode in MODES:
+        server = Server("--drain_ms", 60000, mode=mode)
+        connections = [server.connect() for _ in range(IDLE)]
+        for connection in connections:
+            connection.sendall(request)
+        for connection in connections:
+            receive(connection, int.from_bytes(receive(connection, 12)[4:8], "big"))
+        begin = time.monotonic()
+        counters = server.stop()
+        expect(time.monotonic() - begin < 2 * SLACK, "it took long")
+        expect_equal(counters["conns_cut_off"], 0, "connections cut off")
+        expect_equal(counters["conns_closed"], IDLE, "connections closed")
+        for connection in connections:
+            expect_equal(connection.recv(1), b"", "what came instead of the end")
+            connection.close()
 
 
 @test
