@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <xrdma/protobuf.h>
 
 /*
  * A request is two bytes, and so is a response without a CPU figure: the tag of field 1 and a bool, or a length of 0.
@@ -30,12 +31,13 @@ int
 message_get_request(const struct xr_iobuf *from, bool *echo_attachment)
 {
 	Test__PerfTestRequest *request;
-	uint8_t bytes[MESSAGE_MAX];
+	uint8_t scratch[MESSAGE_MAX];
 	size_t size = xr_iobuf_size(from);
+	const uint8_t *bytes;
 
-	if (size > sizeof bytes)
+	if (size > sizeof scratch)
 		return -EBADMSG;
-	xr_iobuf_copy_out(from, 0, bytes, size);
+	bytes = xr_iobuf_peek(from, 0, size, scratch);
 	if (size == SHORT_SIZE && bytes[0] == REQUEST_TAG && bytes[1] <= 1) {
 		*echo_attachment = bytes[1];
 		return 0;
@@ -53,26 +55,26 @@ message_put_response(struct xr_iobuf *to, double cpu_usage)
 {
 	static const uint8_t empty[SHORT_SIZE] = {RESPONSE_TAG, 0};
 	Test__PerfTestResponse response = TEST__PERF_TEST_RESPONSE__INIT;
-	uint8_t bytes[MESSAGE_MAX];
 	char text[32];
 
 	if (cpu_usage < 0)
 		return xr_iobuf_append(to, empty, sizeof empty);
 	snprintf(text, sizeof text, "%.3f", cpu_usage);
 	response.cpu_usage = text;
-	return xr_iobuf_append(to, bytes, test__perf_test_response__pack(&response, bytes));
+	return xr_protobuf_pack(to, &response.base);
 }
 
 int
 message_get_response(const struct xr_iobuf *from, double *cpu_usage)
 {
 	Test__PerfTestResponse *response;
-	uint8_t bytes[MESSAGE_MAX];
+	uint8_t scratch[MESSAGE_MAX];
 	size_t size = xr_iobuf_size(from);
+	const uint8_t *bytes;
 
-	if (size > sizeof bytes)
+	if (size > sizeof scratch)
 		return -EBADMSG;
-	xr_iobuf_copy_out(from, 0, bytes, size);
+	bytes = xr_iobuf_peek(from, 0, size, scratch);
 	if (size == SHORT_SIZE && bytes[0] == RESPONSE_TAG && bytes[1] == 0) {
 		*cpu_usage = -1;
 		return 0;

@@ -68,11 +68,11 @@ frame_peek(const struct xr_iobuf *in, uint64_t max_body_size, struct frame *fram
 static const uint8_t *
 meta_bytes(const struct xr_iobuf *in, const struct frame *frame, struct arena *arena)
 {
-	struct iovec piece;
+	const uint8_t *bytes = xr_iobuf_peek(in, FRAME_HEADER_BYTES, frame->meta_size, NULL);
 	uint8_t *copy;
 
-	if (xr_iobuf_iovec(in, FRAME_HEADER_BYTES, &piece, 1) == 1 && piece.iov_len >= frame->meta_size)
-		return piece.iov_base;
+	if (bytes)
+		return bytes;
 	copy = arena_alloc(arena, frame->meta_size);
 	if (copy)
 		xr_iobuf_copy_out(in, FRAME_HEADER_BYTES, copy, frame->meta_size);

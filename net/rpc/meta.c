@@ -2,6 +2,7 @@
 
 #include "net/rpc/meta.h"
 #include <errno.h>
+#include <xrdma/protobuf.h>
 
 static void
 read_request(const Rpc__RpcRequestMeta *request, struct meta *meta)
@@ -96,27 +97,8 @@ meta_out_pack(const struct meta_out *out, uint8_t *to)
 	rpc__rpc_meta__pack(&out->meta, to);
 }
 
-/* protobuf-c's sink, over an iobuf. */
-struct iobuf_sink {
-	ProtobufCBuffer base;
-	struct xr_iobuf *to;
-	int error; /* the first */
-};
-
-static void
-sink_append(ProtobufCBuffer *base, size_t len, const uint8_t *data)
-{
-	struct iobuf_sink *sink = (struct iobuf_sink *)base;
-
-	if (!sink->error && len)
-		sink->error = xr_iobuf_append(sink->to, data, len);
-}
-
 int
 meta_out_append(const struct meta_out *out, struct xr_iobuf *to)
 {
-	struct iobuf_sink sink = {{sink_append}, to, 0};
-
-	rpc__rpc_meta__pack_to_buffer(&out->meta, &sink.base);
-	return sink.error;
+	return xr_protobuf_pack(to, &out->meta.base);
 }

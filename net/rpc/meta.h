@@ -56,7 +56,7 @@ size_t meta_out_size(const struct meta_out *out);
 /* Writes meta_out_size() bytes. */
 void meta_out_pack(const struct meta_out *out, uint8_t *to);
 
-/* Packs to the end of an iobuf, in as many pieces as it takes. -ENOMEM: some of it may have been appended. */
+/* Packs to the end of an iobuf, in as many pieces as it takes. -ENOMEM: nothing has been appended. */
 int meta_out_append(const struct meta_out *out, struct xr_iobuf *to);
 
 #endif

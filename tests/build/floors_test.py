@@ -19,6 +19,9 @@ WRONG = {
     "no such public header": ("net/a.c", "#include <xrdma/nothing.h>"),
     "a public header includes a private one": ("net/xrdma/port.h", '#include "net/port.h"'),
     "a public header shows a library": ("net/xrdma/port.h", "#include <urcu/list.h>"),
+    "a public header shows protobuf-c": ("net/xrdma/port.h", "#include <protobuf-c/protobuf-c.h>"),
+    "a public header shows it by another": ("net/xrdma/port.h", "#include <xrdma/protobuf.h>"),
+    "the header for one library shows another": ("net/xrdma/protobuf.h", "#include <urcu/list.h>"),
     "a program includes a private header": ("apps/x/main.c", '#include "core/log.h"'),
     "a program includes a file of another": ("apps/x/main.c", '#include "apps/y/y.h"'),
     "a program uses a library of the floors": ("apps/x/main.c", "#include <urcu.h>"),
@@ -27,6 +30,8 @@ WRONG = {
 RIGHT = {
     "net/a.c": '#include "core/log.h"\n#include "mem/iobuf.h"\n#include "net/rpc/meta.pb-c.h"\n'
                "#include <xrdma/iobuf.h>\n#include <infiniband/verbs.h>\n#include <net/if.h>\n",
+    "net/b.c": "#include <xrdma/protobuf.h>\n",
+    "net/xrdma/protobuf.h": "#include <protobuf-c/protobuf-c.h>\n#include <xrdma/iobuf.h>\n",
     "core/a.c": "#include <urcu/wfcqueue.h>\n#include <numa.h>\n#include <stdio.h>\n",
     "mem/a.c": '#include "core/log.h"\n#include <numaif.h>\n',
     "apps/x/main.c": '#include "x.h"\n#include "apps/x/x.pb-c.h"\n#include <xrdma/conn.h>\n#include <cjson/cJSON.h>\n',
