@@ -12,6 +12,7 @@ __thread uint64_t *t_counter_cells;
 
 static struct counter *g_counters[COUNTER_MAX]; /* by slot */
 static unsigned g_counter_count;
+static void (*g_fetch)(void);
 static uint64_t g_shared_cells[COUNTER_MAX]; /* of threads that are no lcore */
 
 static uint64_t **g_cells; /* by lcore index */
@@ -90,6 +91,7 @@ counter_fini(void)
 	t_counter_cells = NULL;
 	unmap_cells();
 	g_counter_count = 0;
+	g_fetch = NULL;
 	memset(g_shared_cells, 0, sizeof g_shared_cells);
 }
 
@@ -103,6 +105,23 @@ void
 counter_add_shared(const struct counter *counter, uint64_t n)
 {
 	__atomic_fetch_add(&g_shared_cells[counter->slot], n, __ATOMIC_RELAXED);
+}
+
+void
+counter_raise(const struct counter *counter, const struct lcore *lcore, uint64_t value)
+{
+	uint64_t *cell = &g_cells[lcore->index][counter->slot];
+	uint64_t before = __atomic_load_n(cell, __ATOMIC_RELAXED);
+
+	while (before < value &&
+	       !__atomic_compare_exchange_n(cell, &before, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+void
+counter_on_read(void (*fetch)(void))
+{
+	g_fetch = fetch;
 }
 
 uint64_t
@@ -125,6 +144,8 @@ xr_counter_foreach(unsigned lcore, xr_counter_fn *fn, void *arg)
 
 	if (!one && lcore != XR_LCORE_NONE)
 		return -EINVAL;
+	if (g_fetch)
+		g_fetch();
 	for (unsigned slot = 0; slot < g_counter_count; slot++)
 		fn(g_counters[slot]->name, g_counters[slot]->help, counter_read(g_counters[slot], one), arg);
 	return 0;

@@ -49,6 +49,12 @@ counter_add(const struct counter *counter, uint64_t n)
 	}
 }
 
+/* Lifts an lcore's cell to at least this value: for figures that others than the lcore fetch. Any thread. */
+void counter_raise(const struct counter *counter, const struct lcore *lcore, uint64_t value);
+
+/* Fetches figures that nobody counts; called by xr_counter_foreach() on its thread. Until counter_fini(). */
+void counter_on_read(void (*fetch)(void));
+
 /* The value of one lcore, or with NULL the sum over everything. */
 uint64_t counter_read(const struct counter *counter, const struct lcore *lcore);
 

@@ -387,6 +387,74 @@ lcore_join(void)
 	}
 }
 
+static bool
+lcore_runs_on(unsigned cpu)
+{
+	for (unsigned i = 0; i < g_lcore_count; i++) {
+		if (CPU_ISSET_S(cpu, g_lcores[i].cpus_size, g_lcores[i].cpus))
+			return true;
+	}
+	return false;
+}
+
+/* What the lcores leave of the process's processors; all of them where that is nothing, or there are no lcores. */
+static int
+helper_mask(struct processor_mask *mask)
+{
+	struct number_set allowed = {0}, left = {0};
+	const char *why;
+	int rc;
+
+	if (!g_old_mask.cpus)
+		return processor_mask_of_thread(mask);
+	rc = processor_mask_numbers(&g_old_mask, &allowed);
+	for (size_t i = 0; i < allowed.count && rc == 0; i++) {
+		if (!lcore_runs_on(allowed.items[i]))
+			rc = number_set_add(&left, allowed.items[i], allowed.items[i], &why);
+	}
+	if (rc == 0)
+		rc = left.count ? processor_mask_from(left.items, left.count, mask)
+				: processor_mask_from(allowed.items, allowed.count, mask);
+	number_set_free(&allowed);
+	number_set_free(&left);
+	return rc;
+}
+
+static int
+create_helper(void *(*fn)(void *arg), void *arg, pthread_t *thread, const struct processor_mask *mask)
+{
+	pthread_attr_t attr;
+	int error = pthread_attr_init(&attr);
+
+	if (error)
+		return -error;
+	error = pthread_attr_setaffinity_np(&attr, mask->size, mask->cpus);
+	if (!error)
+		error = pthread_create(thread, &attr, fn, arg);
+	pthread_attr_destroy(&attr);
+	return -error;
+}
+
+int
+lcore_start_helper(const char *name, void *(*fn)(void *arg), void *arg, pthread_t *thread)
+{
+	struct processor_mask mask = {0};
+	int rc = helper_mask(&mask);
+	sigset_t old;
+
+	if (rc == 0) {
+		block_signals(&old);
+		rc = create_helper(fn, arg, thread, &mask);
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+	}
+	processor_mask_free(&mask);
+	if (rc == 0)
+		pthread_setname_np(*thread, name);
+	else
+		log_error("cannot start the thread %s: %s", name, xr_strerror(rc));
+	return rc;
+}
+
 XR_API unsigned
 xr_lcore_id(void)
 {

@@ -72,4 +72,10 @@ struct lcore *lcore_main(void);
 int lcore_launch(void (*fn)(struct lcore *lcore));
 void lcore_join(void);
 
+/*
+ * Starts a thread that is no lcore, which the caller joins: on the processors that the main thread had at first, less
+ * those of the lcores if that leaves any, and with the process's signals blocked. A negative errno.
+ */
+int lcore_start_helper(const char *name, void *(*fn)(void *arg), void *arg, pthread_t *thread);
+
 #endif

@@ -189,6 +189,43 @@ test_too_many(void)
 	counter_fini();
 }
 
+static unsigned g_fetches;
+
+static void
+fetch(void)
+{
+	g_fetches++;
+	counter_raise(sleeps, lcore_at(0), 10 * g_fetches);
+}
+
+static void
+ignore(const char *name, const char *help, uint64_t value, void *arg)
+{
+	(void)name;
+	(void)help;
+	(void)value;
+	(void)arg;
+}
+
+static void
+test_fetched_by_the_reader(void)
+{
+	setup();
+	g_fetches = 0;
+	counter_on_read(fetch);
+	ASSERT_EQ(xr_counter_foreach(XR_LCORE_NONE, ignore, NULL), 0);
+	ASSERT_EQ(xr_counter_foreach(XR_LCORE_NONE - 1, ignore, NULL), -EINVAL);
+	ASSERT_EQ(g_fetches, 1);
+	ASSERT_EQ(counter_read(sleeps, lcore_at(0)), 10);
+	counter_raise(sleeps, lcore_at(0), 9); /* an older figure comes late */
+	ASSERT_EQ(counter_read(sleeps, NULL), 10);
+	teardown();
+	setup();
+	ASSERT_EQ(xr_counter_foreach(XR_LCORE_NONE, ignore, NULL), 0);
+	ASSERT_EQ(g_fetches, 1);
+	teardown();
+}
+
 static void
 test_from_zero_again(void)
 {
@@ -206,4 +243,4 @@ UNIT_SUITE("counter", {"one writer per lcore, summed by a reader", test_per_lcor
 	   {"lcores do not share cache lines", test_cells_apart}, {"other threads share a cell", test_shared},
 	   {"read while written", test_read_while_written}, {"listed by name", test_foreach},
 	   {"a name is taken once", test_names_once}, {"no more than there is room for", test_too_many},
-	   {"from zero after init again", test_from_zero_again});
+	   {"fetched by the reader", test_fetched_by_the_reader}, {"from zero after init again", test_from_zero_again});

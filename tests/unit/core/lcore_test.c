@@ -279,6 +279,69 @@ test_launch(void)
 	teardown();
 }
 
+/* ---- threads that are no lcore ---- */
+
+static void *
+look_from_aside(void *arg)
+{
+	char *text = arg;
+	struct processor_mask mask;
+	struct number_set numbers;
+
+	/* Its name is given from outside. */
+	for (unsigned i = 0; i < 1000; i++) {
+		char name[16];
+
+		pthread_getname_np(pthread_self(), name, sizeof name);
+		if (strcmp(name, "helper") == 0)
+			break;
+		usleep(1000);
+	}
+	pthread_getname_np(pthread_self(), text, 16);
+	ASSERT_EQ(processor_mask_of_thread(&mask), 0);
+	ASSERT_EQ(processor_mask_numbers(&mask, &numbers), 0);
+	number_set_format(&numbers, text + strlen(text), 100);
+	number_set_free(&numbers);
+	processor_mask_free(&mask);
+	CU_ASSERT(xr_lcore_id() == XR_LCORE_NONE);
+	return NULL;
+}
+
+static void
+check_helper(const char *lcores, const char *expected)
+{
+	char text[128] = "";
+	pthread_t thread;
+
+	setup();
+	set_option("lcores", "%s", lcores);
+	ASSERT_FATAL(lcore_init() == 0);
+	ASSERT_FATAL(lcore_start_helper("helper", look_from_aside, text, &thread) == 0);
+	pthread_join(thread, NULL);
+	ASSERT_STR(text, expected);
+	lcore_fini();
+	teardown();
+}
+
+static void
+test_helper(void)
+{
+	char all[128], rest[128], lcores[160], expected[160];
+	struct number_set left;
+
+	setup();
+	number_set_format(&g_cpus, all, sizeof all);
+	left = (struct number_set){.items = g_cpus.items + 1, .count = g_cpus.count - 1};
+	number_set_format(&left, rest, sizeof rest);
+	snprintf(lcores, sizeof lcores, "7@%u", g_cpus.items[0]);
+	teardown();
+	snprintf(expected, sizeof expected, "helper%s", left.count ? rest : all);
+	check_helper(lcores, expected);
+	snprintf(lcores, sizeof lcores, "7@(%s)", all);
+	snprintf(expected, sizeof expected, "helper%s", all);
+	check_helper(lcores, expected);
+}
+
 static unsigned g_runs;
 
 static void
@@ -309,4 +372,5 @@ UNIT_SUITE("lcore", {"without options: every allowed processor", test_default}, 
 	   {"a processor outside the affinity", test_processor_not_allowed},
 	   {"a main lcore that is not in the list", test_main_not_in_list},
 	   {"-l and --lcores together", test_two_lists}, {"lists that do not parse", test_bad_lists},
-	   {"workers are pinned, named and free of signals", test_launch}, {"init and fini again", test_again});
+	   {"workers are pinned, named and free of signals", test_launch},
+	   {"a helper keeps off the lcores", test_helper}, {"init and fini again", test_again});
