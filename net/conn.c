@@ -7,6 +7,7 @@
 #include "net/net.h"
 #include "net/port.h"
 #include "net/turn.h"
+#include "poll/stall.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -300,7 +301,7 @@ deliver_open(struct xr_conn *conn)
 	conn->opened = true;
 	net_count(NET_CONNS_OPENED, 1);
 	if (conn->ops->on_open)
-		conn->ops->on_open(conn, 0);
+		CALLBACK(conn->ops->on_open, conn->ops->on_open(conn, 0));
 	if (conn->state == CONN_OPEN && conn->close_asked)
 		begin_close(conn);
 }
@@ -311,7 +312,7 @@ deliver_data(struct xr_conn *conn)
 	if (conn->paused || xr_iobuf_size(&conn->in) == 0)
 		return;
 	if (conn->ops->on_data)
-		conn->ops->on_data(conn, &conn->in);
+		CALLBACK(conn->ops->on_data, conn->ops->on_data(conn, &conn->in));
 	else
 		xr_iobuf_clear(&conn->in);
 }
@@ -349,7 +350,7 @@ tell_writable(struct xr_conn *conn)
 		return;
 	conn->want_writable = false;
 	if (conn->ops->on_writable)
-		conn->ops->on_writable(conn);
+		CALLBACK(conn->ops->on_writable, conn->ops->on_writable(conn));
 }
 
 static bool
@@ -433,9 +434,9 @@ say_goodbye(struct xr_conn *conn)
 	if (!conn->opened && !conn->dialled)
 		return;
 	if (!conn->opened && conn->ops->on_open)
-		conn->ops->on_open(conn, conn->reason);
+		CALLBACK(conn->ops->on_open, conn->ops->on_open(conn, conn->reason));
 	if (conn->ops->on_close)
-		conn->ops->on_close(conn, conn->reason);
+		CALLBACK(conn->ops->on_close, conn->ops->on_close(conn, conn->reason));
 }
 
 void

@@ -19,7 +19,7 @@ wait_mode_name(enum wait_mode mode)
 void
 drive_init(struct drive *drive)
 {
-	*drive = (struct drive){.mode = WAIT_EVENT};
+	*drive = (struct drive){.mode = WAIT_EVENT, .counted_as = STAT_COUNT};
 }
 
 /* Poll wins over adaptive, adaptive over event. */
@@ -42,6 +42,29 @@ reactor_add_port(struct reactor *reactor, const char *port_name, enum wait_mode 
 		drive->spin_us = spin_us;
 }
 
+/* How it is driven by what its ports ask for and by who keeps it awake. */
+static enum reactor_stat
+driven(const struct drive *drive)
+{
+	if (drive->mode == WAIT_POLL || drive->holds)
+		return STAT_DRIVEN_POLL;
+	return drive->mode == WAIT_ADAPTIVE ? STAT_DRIVEN_ADAPTIVE : STAT_DRIVEN_EVENT;
+}
+
+/* In one of the three figures it counts one. */
+static void
+recount(struct drive *drive)
+{
+	enum reactor_stat now = driven(drive);
+
+	if (now == drive->counted_as)
+		return;
+	if (drive->counted_as != STAT_COUNT)
+		stat_add(drive->counted_as, (uint64_t)-1);
+	stat_add(now, 1);
+	drive->counted_as = now;
+}
+
 void
 reactor_hold_awake(struct reactor *reactor)
 {
@@ -54,7 +77,11 @@ reactor_hold_awake(struct reactor *reactor)
 void
 reactor_let_sleep(struct reactor *reactor)
 {
-	reactor->drive.holds--;
+	struct drive *drive = &reactor->drive;
+
+	drive->holds--;
+	if (drive->announced)
+		recount(drive);
 }
 
 static void
@@ -84,6 +111,7 @@ drive_announce(struct reactor *reactor)
 	unsigned id = reactor->lcore->id;
 
 	drive->announced = true;
+	recount(drive);
 	if (drive->mode == WAIT_POLL)
 		log_notice("lcore %u polls: port %s is in poll mode", id, drive->port_name);
 	else if (drive->holds)

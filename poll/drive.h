@@ -5,13 +5,15 @@
 /* How one reactor is driven: what its ports ask for, and who keeps it awake. */
 
 #include "poll/reactor.h"
+#include "poll/stat.h"
 
 struct drive {
 	enum wait_mode mode;
-	uint64_t spin_us;      /* adaptive: this long without work before it sleeps */
-	const char *port_name; /* the port that decided; NULL without ports */
-	unsigned holds;	       /* sources and pollers that keep it awake */
-	bool announced;	       /* the log has said how it is driven */
+	uint64_t spin_us;	      /* adaptive: this long without work before it sleeps */
+	const char *port_name;	      /* the port that decided; NULL without ports */
+	unsigned holds;		      /* sources and pollers that keep it awake */
+	bool announced;		      /* the log has said how it is driven */
+	enum reactor_stat counted_as; /* STAT_DRIVEN_..., since then */
 };
 
 void drive_init(struct drive *drive);

@@ -139,7 +139,7 @@ dispatch(struct fd_source *fds)
 		revents = event->events & (fd->events | EPOLLERR | EPOLLHUP);
 		if (!revents)
 			continue;
-		fd->fn(fd, revents);
+		CALLBACK(fd->fn, fd->fn(fd, revents));
 		count++;
 	}
 	return count;

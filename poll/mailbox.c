@@ -117,7 +117,7 @@ run(struct xr_msg *msg, int status)
 {
 	/* Before fn, which may post the message again or free it. */
 	__atomic_exchange_n(&msg->queued_, 0, __ATOMIC_ACQ_REL);
-	msg->fn(msg, status);
+	CALLBACK(msg->fn, msg->fn(msg, status));
 }
 
 static int

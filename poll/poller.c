@@ -67,7 +67,7 @@ pollers_poll(struct source *source, struct reactor *reactor)
 		int done;
 
 		pollers->cursor = pollers->cursor->next;
-		done = poller->fn(poller);
+		CALLBACK(poller->fn, done = poller->fn(poller));
 		if (done > 0)
 			work += done;
 	}

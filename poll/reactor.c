@@ -74,6 +74,8 @@ reactor_begin(struct reactor *reactor)
 {
 	t_reactor = reactor;
 	counter_attach(reactor->lcore);
+	switches_begin(&reactor->switches, reactor->lcore);
+	stall_attach(&reactor->stall, reactor->lcore);
 	urcu_qsbr_register_thread();
 	reactor->now_us = clock_now_us();
 	reactor->worked_us = reactor->now_us;
@@ -99,6 +101,8 @@ reactor_end(struct reactor *reactor)
 	timer_heap_disarm(&reactor->timers);
 	reactor->running = false;
 	urcu_qsbr_unregister_thread();
+	stall_detach();
+	switches_end(&reactor->switches);
 }
 
 void

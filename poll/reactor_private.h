@@ -12,7 +12,9 @@
 #include "poll/poller.h"
 #include "poll/reactor.h"
 #include "poll/source_list.h"
+#include "poll/stall.h"
 #include "poll/stat.h"
+#include "poll/switches.h"
 #include "poll/timer.h"
 #include "poll/wait.h"
 
@@ -37,6 +39,8 @@ struct reactor {
 	struct wait wait;
 	struct exit_hook exit_hooks[EXIT_HOOKS];
 	unsigned exit_hook_count;
+	struct stall stall;
+	struct switches switches;
 	/* The sources that every reactor has. */
 	struct mailbox mailbox;
 	struct fd_source fds;

@@ -26,6 +26,16 @@ const struct xr_option g_reactor_options[] = {
 		.placeholder = "MS",
 		.help = "longest sleep of an idle lcore, in milliseconds; a safety net, 0: none",
 	},
+	{
+		.name = "stall_ms",
+		.type = XR_OPTION_INT,
+		.value = &g_stall_ms,
+		.default_value = "0",
+		.min = 0,
+		.max = 3600000,
+		.placeholder = "MS",
+		.help = "log callbacks that take longer than this, in milliseconds; 0: don't look, 10 is a good start",
+	},
 	{.name = NULL},
 };
 
@@ -102,6 +112,33 @@ reactor_destroy(struct reactor *reactor)
 	munmap(reactor, sizeof *reactor);
 }
 
+static void
+fetch_switches(void)
+{
+	unsigned count = __atomic_load_n(&g_reactor_count, __ATOMIC_ACQUIRE);
+
+	for (unsigned i = 0; i < count; i++)
+		switches_fetch(&g_reactors[i]->switches);
+}
+
+static struct stall *
+stall_at(unsigned index)
+{
+	return index < g_reactor_count ? &g_reactors[index]->stall : NULL;
+}
+
+static int
+start_watching(void)
+{
+	int error = stall_watch_start(stall_at);
+
+	if (error)
+		reactors_fini();
+	else
+		counter_on_read(fetch_switches);
+	return error;
+}
+
 int
 reactors_init(void)
 {
@@ -120,7 +157,7 @@ reactors_init(void)
 		__atomic_store_n(&g_reactor_count, i + 1, __ATOMIC_RELEASE);
 	}
 	t_reactor = reactor_of(lcore_main());
-	return 0;
+	return start_watching();
 }
 
 void
@@ -128,6 +165,8 @@ reactors_fini(void)
 {
 	unsigned count = g_reactor_count;
 
+	stall_watch_stop();
+	counter_on_read(NULL);
 	t_reactor = NULL;
 	__atomic_store_n(&g_reactor_count, 0, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < count; i++)

@@ -2,6 +2,7 @@
 #include "poll/stat.h"
 
 #include "poll/reactor.h"
+#include "poll/switches.h"
 
 /* clang-format off */
 struct counter g_stats[STAT_COUNT] = {
@@ -19,11 +20,18 @@ struct counter g_stats[STAT_COUNT] = {
 	[STAT_ARMED_FOUND]   = {"reactor_armed_found", "sleeps called off by work found after arming", 0},
 	[STAT_MESSAGES]      = {"reactor_messages", "messages run", 0},
 	[STAT_POSTS_WOKE]    = {"reactor_posts_woke", "posts that had to wake their lcore", 0},
+	[STAT_STALLS]        = {"reactor_stalls", "callbacks that took longer than --stall-ms", 0},
+	[STAT_STALL_US]      = {"reactor_stall_us", "microseconds in those", 0},
+	[STAT_DRIVEN_POLL]     = {"lcores_poll", "lcores that never sleep", 0},
+	[STAT_DRIVEN_EVENT]    = {"lcores_event", "lcores that sleep as soon as they are idle", 0},
+	[STAT_DRIVEN_ADAPTIVE] = {"lcores_adaptive", "lcores that sleep when they have been idle for a while", 0},
 };
 /* clang-format on */
 
 int
 reactor_counters_add(void)
 {
-	return counter_add_table(g_stats, STAT_COUNT);
+	int error = counter_add_table(g_stats, STAT_COUNT);
+
+	return error ? error : switch_counters_add();
 }

@@ -132,7 +132,7 @@ fire(struct timer_heap *heap, struct xr_timer *timer, uint64_t now_us)
 			due_us = TIMER_MAX_US;
 		timer_heap_arm(heap, timer, now_us, due_us, period_us);
 	}
-	timer->fn(timer);
+	CALLBACK(timer->fn, timer->fn(timer));
 }
 
 /* Moves the timers of the bucket that last_us has reached into finer ones. The number moved, at most max. */

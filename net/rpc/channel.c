@@ -8,6 +8,7 @@
 #include "net/drain.h"
 #include "net/rpc/frame.h"
 #include "net/rpc/rpc.h"
+#include "poll/stall.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,7 +180,7 @@ channel_end_call(struct call *call, const struct xr_rpc_response *response)
 	call_release(&here->calls, call);
 	if (response->error_code)
 		rpc_count(RPC_CALLS_FAILED);
-	done(response, arg);
+	CALLBACK(done, done(response, arg));
 }
 
 void

@@ -5,6 +5,7 @@
 #include "net/rpc/frame.h"
 #include "net/rpc/rpc.h"
 #include "net/rpc/server.h"
+#include "poll/stall.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <urcu/compiler.h>
@@ -91,7 +92,7 @@ server_call_run(struct xr_rpc_call *call, const struct method *method)
 	struct server_lcore *here = call->conn->here;
 
 	here->running = call;
-	method->handler(call, method->arg);
+	CALLBACK(method->handler, method->handler(call, method->arg));
 	if (here->running != call)
 		return;
 	/* Another thread may have answered already; its message has to pass through this lcore, after this. */

@@ -129,6 +129,44 @@ test_a_late_holder_is_named(void)
 }
 
 static void
+check_figures(uint64_t poll, uint64_t event, uint64_t adaptive)
+{
+	ASSERT_EQ(stat_read(STAT_DRIVEN_POLL), poll);
+	ASSERT_EQ(stat_read(STAT_DRIVEN_EVENT), event);
+	ASSERT_EQ(stat_read(STAT_DRIVEN_ADAPTIVE), adaptive);
+}
+
+/* Each lcore counts one, in the figure of how it is driven now. */
+static void
+test_figures(void)
+{
+	struct xr_poller poller = XR_POLLER_INIT(nothing, "late", false);
+
+	start();
+	check_figures(0, 0, 0);
+	drive_announce(reactor_current());
+	check_figures(0, 1, 0);
+	ASSERT_EQ(xr_poller_add(&poller), 0);
+	check_figures(1, 0, 0);
+	xr_poller_del(&poller);
+	check_figures(0, 1, 0);
+	end();
+	start();
+	add_port("a", WAIT_ADAPTIVE, 20);
+	drive_announce(reactor_current());
+	check_figures(0, 0, 1);
+	end();
+	start();
+	add_port("a", WAIT_POLL, 0);
+	drive_announce(reactor_current());
+	check_figures(1, 0, 0);
+	ASSERT_EQ(xr_poller_add(&poller), 0);
+	xr_poller_del(&poller);
+	check_figures(1, 0, 0);
+	end();
+}
+
+static void
 test_mode_names(void)
 {
 	ASSERT_STR(wait_mode_name(WAIT_POLL), "poll");
@@ -138,4 +176,5 @@ test_mode_names(void)
 
 UNIT_SUITE("drive", {"without ports", test_without_ports}, {"adaptive wins over event", test_adaptive_wins_over_event},
 	   {"poll wins", test_poll_wins}, {"holders are named", test_holders_are_named},
-	   {"a late holder is named", test_a_late_holder_is_named}, {"mode names", test_mode_names});
+	   {"a late holder is named", test_a_late_holder_is_named}, {"figures", test_figures},
+	   {"mode names", test_mode_names});

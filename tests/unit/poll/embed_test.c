@@ -380,10 +380,9 @@ test_poll_mode_is_always_busy(void)
 static void
 test_adaptive_mode_spins_first(void)
 {
-	uint64_t began_us;
+	uint64_t began_us = clock_now_us();
 
 	embed(WAIT_ADAPTIVE);
-	began_us = clock_now_us();
 	settle();
 	CU_ASSERT(clock_now_us() >= began_us + SPIN_US);
 	CU_ASSERT(stat_read(STAT_TURNS) >= 2);

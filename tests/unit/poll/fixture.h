@@ -31,10 +31,12 @@ fixture_processors(char *text, size_t size)
 	}
 }
 
+/* With one further option, NULL: none. */
 static inline void
-fixture_start(unsigned lcores)
+fixture_start_lcores(unsigned lcores, const char *option, const char *value)
 {
-	char processors[256], list[320], *argv[] = {"test", "--lcores", list, NULL};
+	char processors[256], list[320], *argv[] = {"test", "--lcores", list, (char *)option, (char *)value, NULL};
+	int argc = option ? 5 : 3;
 	bool asked_help, asked_version;
 
 	fixture_processors(processors, sizeof processors);
@@ -46,11 +48,23 @@ fixture_start(unsigned lcores)
 	ASSERT_FATAL(option_add_table("lcores", g_lcore_options) == 0);
 	ASSERT_FATAL(option_add_table("reactor", g_reactor_options) == 0);
 	ASSERT_FATAL(option_set_defaults() == 0);
-	ASSERT_FATAL(option_parse(3, argv, &asked_help, &asked_version) == 3);
+	ASSERT_FATAL(option_parse(argc, argv, &asked_help, &asked_version) == argc);
 	ASSERT_FATAL(lcore_init() == 0);
 	ASSERT_FATAL(reactor_counters_add() == 0);
 	ASSERT_FATAL(counter_init() == 0);
 	ASSERT_FATAL(reactors_init() == 0);
+}
+
+static inline void
+fixture_start(unsigned lcores)
+{
+	fixture_start_lcores(lcores, NULL, NULL);
+}
+
+static inline void
+fixture_start_with(const char *option, const char *value)
+{
+	fixture_start_lcores(1, option, value);
 }
 
 static inline void
