@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 static struct load_options g_options;
+static const char *g_attachment_memory;
 
 static int
 check_servers(const char *value, const char **why)
@@ -25,7 +26,20 @@ check_servers(const char *value, const char **why)
 	return 0;
 }
 
-/* The names are those of brpc's rdma_performance. */
+static int
+set_attachment_memory(const char *value, const char **why)
+{
+	for (unsigned memory = 0; memory < PAYLOAD_MEMORIES; memory++) {
+		if (strcmp(value, g_payload_memory_names[memory]) != 0)
+			continue;
+		g_options.attachment_memory = memory;
+		return 0;
+	}
+	*why = "pool, registered and plain are allowed";
+	return -EINVAL;
+}
+
+/* The names are those of brpc's rdma_performance, where it has such an option. */
 static const struct xr_option client_options[] = {
 	{.name = "servers",
 	 .type = XR_OPTION_STRING,
@@ -58,6 +72,14 @@ static const struct xr_option client_options[] = {
 	 .max = 1 << 30,
 	 .placeholder = "BYTES",
 	 .help = "attachment of each request"},
+	{.name = "attachment_memory",
+	 .type = XR_OPTION_STRING,
+	 .value = &g_attachment_memory,
+	 .default_value = "pool",
+	 .set = set_attachment_memory,
+	 .placeholder = "KIND",
+	 .help = "where attachments lie: pool (the library's blocks), registered (memory of the program's own, registered "
+		 "for RDMA), plain (not registered: refused over RDMA)"},
 	{.name = "echo_attachment",
 	 .type = XR_OPTION_BOOL,
 	 .value = &g_options.echo_attachment,
@@ -242,6 +264,7 @@ report(const struct load *load)
 		.threads = g_options.thread_num,
 		.depth = g_options.queue_depth,
 		.attachment = g_options.attachment_size,
+		.attachment_memory = g_attachment_memory,
 		.lcores = load->lane_count,
 		.echo = g_options.echo_attachment,
 		.cpu_client = load->cpu_begin.wall_ns > 0 ? cpu_usage_since(&load->cpu_begin) : 0,
@@ -283,7 +306,8 @@ run(void)
 	if (err)
 		fprintf(stderr, "xr-perf client: cannot run: %s\n", xr_strerror(err));
 	status = err ? PERF_FAILED : report(&load);
-	load_fini(&load);
+	if (load_fini(&load) != 0 && status == PERF_OK)
+		status = PERF_FAILED;
 	return status;
 }
 

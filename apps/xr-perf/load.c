@@ -115,7 +115,8 @@ prepare(struct lane *lane)
 	unsigned depth = (unsigned)lane->load->options->queue_depth, first_slice = 0;
 	int err;
 
-	err = payload_init(&lane->payload, (size_t)lane->load->options->attachment_size, lane->lcore + 1);
+	err = payload_init(&lane->payload, lane->load->options->attachment_memory,
+			   (size_t)lane->load->options->attachment_size, lane->lcore + 1);
 	for (struct session *session = lane->sessions; session && !err; session = session->next) {
 		err = session_prepare(session, first_slice);
 		first_slice += depth;
@@ -133,7 +134,7 @@ start(struct xr_msg *msg, int status)
 		return;
 	err = prepare(lane);
 	if (err) {
-		lane_count_error(lane, "no memory for the attachments: %s", xr_strerror(err));
+		lane_count_error(lane, "cannot make the attachments: %s", xr_strerror(err));
 		xr_stop();
 		return;
 	}
@@ -263,15 +264,21 @@ load_start(struct load *load)
 	return 0;
 }
 
-void
+int
 load_fini(struct load *load)
 {
+	int err = 0;
+
 	for (unsigned i = 0; i < load->session_count; i++)
 		session_release(&load->sessions[i]);
 	for (unsigned i = 0; i < load->lane_count; i++)
-		payload_fini(&load->lanes[i].payload);
+		if (payload_fini(&load->lanes[i].payload) != 0)
+			err = -EBUSY;
+	if (err)
+		fprintf(stderr, "xr-perf client: the library has not given back all memory of attachments\n");
 	free(load->sessions);
 	free(load->lanes);
 	free(load->servers);
 	free(load->servers_text);
+	return err;
 }

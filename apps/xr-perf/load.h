@@ -20,6 +20,7 @@ struct load_options {
 	int64_t expected_qps, burst_calls, silence_us, burst_seed;
 	int64_t progress;
 	const char *servers;
+	enum payload_memory attachment_memory;
 };
 
 struct load;
@@ -61,8 +62,8 @@ int load_init(struct load *load, const struct load_options *options);
 /* Has every lane start when xr_run() begins; the last one calls xr_stop(). */
 int load_start(struct load *load);
 
-/* After xr_run(). */
-void load_fini(struct load *load);
+/* After xr_run(). -EBUSY, told on stderr: the library holds attachments back. */
+int load_fini(struct load *load);
 
 /* ---- between a session and its lane ---- */
 

@@ -4,22 +4,38 @@
 #include "random.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Slices begin at this many different bytes, then again at the first: more calls than a connection has in flight. */
 #define SLICE_STARTS 1021
 
+const char *const g_payload_memory_names[PAYLOAD_MEMORIES] = {
+	[PAYLOAD_POOL] = "pool",
+	[PAYLOAD_REGISTERED] = "registered",
+	[PAYLOAD_PLAIN] = "plain",
+};
+
+static void
+fill_random(void *to, size_t len, uint64_t *seed)
+{
+	for (size_t done = 0; done < len; done += sizeof(uint64_t)) {
+		uint64_t word = random_next(seed);
+
+		memcpy((char *)to + done, &word, len - done < sizeof word ? len - done : sizeof word);
+	}
+}
+
 static int
 append_random(struct xr_iobuf *to, size_t len, uint64_t seed)
 {
-	uint64_t words[512];
+	char bytes[4096];
 
 	while (len > 0) {
-		size_t part = len < sizeof words ? len : sizeof words;
+		size_t part = len < sizeof bytes ? len : sizeof bytes;
 		int err;
 
-		for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-			words[i] = random_next(&seed);
-		err = xr_iobuf_append(to, words, part);
+		fill_random(bytes, part, &seed);
+		err = xr_iobuf_append(to, bytes, part);
 		if (err)
 			return err;
 		len -= part;
@@ -27,40 +43,69 @@ append_random(struct xr_iobuf *to, size_t len, uint64_t seed)
 	return 0;
 }
 
-int
-payload_init(struct payload *payload, size_t slice_size, uint64_t seed)
+static int
+fill_pool(struct payload *payload, size_t len, uint64_t seed)
 {
-	int err;
+	int err = append_random(&payload->bytes, len, seed);
 
-	*payload = (struct payload){.bytes = XR_IOBUF_INIT, .slice_size = slice_size};
-	if (slice_size == 0)
-		return 0;
-	err = append_random(&payload->bytes, slice_size + SLICE_STARTS - 1, seed);
 	if (err)
 		xr_iobuf_clear(&payload->bytes);
 	return err;
 }
 
-void
-payload_fini(struct payload *payload)
+static int
+fill_own(struct payload *payload, size_t len, bool registered, uint64_t seed)
 {
-	xr_iobuf_clear(&payload->bytes);
+	int err = own_memory_map(&payload->own, len, registered);
+
+	if (!err)
+		fill_random(payload->own.bytes, len, &seed);
+	return err;
 }
 
 int
-payload_slice(const struct payload *payload, unsigned n, struct xr_iobuf *to)
+payload_init(struct payload *payload, enum payload_memory memory, size_t slice_size, uint64_t seed)
+{
+	size_t len = slice_size + SLICE_STARTS - 1;
+
+	*payload = (struct payload){.bytes = XR_IOBUF_INIT, .slice_size = slice_size};
+	if (slice_size == 0)
+		return 0;
+	if (memory == PAYLOAD_POOL)
+		return fill_pool(payload, len, seed);
+	return fill_own(payload, len, memory == PAYLOAD_REGISTERED, seed);
+}
+
+int
+payload_fini(struct payload *payload)
+{
+	xr_iobuf_clear(&payload->bytes);
+	return own_memory_unmap(&payload->own);
+}
+
+static int
+share_slice(const struct payload *payload, size_t begin, struct xr_iobuf *to)
 {
 	struct xr_iobuf rest = XR_IOBUF_INIT;
+	int err = xr_iobuf_share(&rest, &payload->bytes);
 	size_t moved;
-	int err;
 
-	if (payload->slice_size == 0)
-		return 0;
-	err = xr_iobuf_share(&rest, &payload->bytes);
 	if (err)
 		return err;
-	xr_iobuf_drop(&rest, n % SLICE_STARTS);
+	xr_iobuf_drop(&rest, begin);
 	moved = xr_iobuf_cut(&rest, payload->slice_size, to);
 	xr_iobuf_clear(&rest);
 	return moved == payload->slice_size ? 0 : -ENOMEM;
+}
+
+int
+payload_slice(struct payload *payload, unsigned n, struct xr_iobuf *to)
+{
+	size_t begin = n % SLICE_STARTS;
+
+	if (payload->slice_size == 0)
+		return 0;
+	if (payload->own.map)
+		return own_memory_lend(&payload->own, begin, payload->slice_size, to);
+	return share_slice(payload, begin, to);
 }

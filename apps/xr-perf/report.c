@@ -44,7 +44,7 @@ report_client(const struct client_result *result)
 	printf("mode        %s\n", result->mode);
 	printf("threads     %lld on %u lcore%s, %lld call%s in flight on each\n", (long long)result->threads,
 	       result->lcores, result->lcores == 1 ? "" : "s", (long long)result->depth, result->depth == 1 ? "" : "s");
-	printf("attachment  %lld bytes%s\n", (long long)result->attachment,
+	printf("attachment  %lld bytes in %s memory%s\n", (long long)result->attachment, result->attachment_memory,
 	       result->echo ? ", echoed and compared" : "");
 	printf("calls       %llu in %.2f s, %llu error%s\n", (unsigned long long)result->calls, result->seconds,
 	       (unsigned long long)result->errors, result->errors == 1 ? "" : "s");
@@ -130,6 +130,7 @@ report_client_json(const struct client_result *result, const char *file)
 	cJSON_AddNumberToObject(tree, "threads", (double)result->threads);
 	cJSON_AddNumberToObject(tree, "depth", (double)result->depth);
 	cJSON_AddNumberToObject(tree, "attachment", (double)result->attachment);
+	cJSON_AddStringToObject(tree, "attachment_memory", result->attachment_memory);
 	cJSON_AddBoolToObject(tree, "echo", result->echo);
 	cJSON_AddNumberToObject(tree, "seconds", result->seconds);
 	cJSON_AddNumberToObject(tree, "calls", (double)result->calls);

@@ -15,6 +15,7 @@ struct client_result {
 	const char *fallback_reason; /* of the first connection that is not RDMA, "" without one */
 	const char *mode;
 	const char *first_error; /* "" without one */
+	const char *attachment_memory;
 	int64_t threads, depth, attachment;
 	unsigned lcores;
 	bool echo;

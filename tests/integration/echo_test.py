@@ -137,5 +137,14 @@ def ipv6_is_spoken():
     echo(server, 64)
 
 
+@test
+def attachments_may_lie_in_memory_of_the_programs_own():
+    server = Server()
+    for memory in ("registered", "plain"):
+        result = echo(server, 65536, "--attachment_memory", memory, "--queue_depth", 4)
+        expect_equal(result["attachment_memory"], memory, "memory of attachments")
+    server.stop()
+
+
 if __name__ == "__main__":
     main()

@@ -1,25 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/mem/fixture.h"
 
+#include "apps/xr-perf/own_memory.c"
 #include "apps/xr-perf/payload.c"
 
 static void
-with_payload(size_t slice_size, void (*check)(const struct payload *payload))
+with_payload_in(enum payload_memory memory, size_t slice_size, void (*check)(struct payload *payload))
 {
 	struct payload payload;
 
 	fixture_start(4);
+	user_ranges_init();
 	fixture_lcore_start(16);
-	ASSERT_EQ(payload_init(&payload, slice_size, 1), 0);
+	ASSERT_EQ(payload_init(&payload, memory, slice_size, 1), 0);
 	check(&payload);
-	payload_fini(&payload);
+	ASSERT_EQ(payload_fini(&payload), 0);
 	fixture_lcore_stop();
+	user_ranges_fini();
 	fixture_stop();
+}
+
+static void
+with_payload(size_t slice_size, void (*check)(struct payload *payload))
+{
+	with_payload_in(PAYLOAD_POOL, slice_size, check);
 }
 
 /* Slices are as long as asked for, the same each time, and differ from one another. */
 static void
-check_slices(const struct payload *payload)
+check_slices(struct payload *payload)
 {
 	struct xr_iobuf slices[64] = {XR_IOBUF_INIT};
 
@@ -52,7 +61,7 @@ test_slices_over_many_blocks(void)
 }
 
 static void
-check_empty(const struct payload *payload)
+check_empty(struct payload *payload)
 {
 	struct xr_iobuf slice = XR_IOBUF_INIT;
 
@@ -68,7 +77,7 @@ test_slices_of_nothing(void)
 
 /* Many slices cost references, not memory. */
 static void
-check_memory(const struct payload *payload)
+check_memory(struct payload *payload)
 {
 	struct xr_iobuf slices[64] = {XR_IOBUF_INIT};
 	size_t before = fixture_in_use(BLOCK_DEFAULT);
@@ -93,12 +102,75 @@ test_a_full_pool_is_an_error(void)
 
 	fixture_start(1);
 	fixture_lcore_start(16);
-	ASSERT_EQ(payload_init(&payload, FIXTURE_REGION_BYTES * 2, 1), -ENOMEM);
+	ASSERT_EQ(payload_init(&payload, PAYLOAD_POOL, FIXTURE_REGION_BYTES * 2, 1), -ENOMEM);
 	fixture_lcore_stop();
 	fixture_stop();
+}
+
+/* ---- memory of the program's own ---- */
+
+/* It lies in the middle of what is registered, takes nothing of the pool, and every slice comes back once. */
+static void
+check_own(struct payload *payload)
+{
+	struct own_memory *own = &payload->own;
+	xr_mem_key key = XR_MEM_KEY_NONE;
+
+	ASSERT_EQ(fixture_in_use(BLOCK_DEFAULT), 0);
+	CU_ASSERT(own->bytes > own->map && own->bytes + 100000 < own->map + own->map_bytes);
+	ASSERT_EQ(xr_mem_find(own->bytes, 100000, &key), own->key == XR_MEM_KEY_NONE ? -ENOENT : 0);
+	ASSERT_EQ(key, own->key);
+	check_slices(payload);
+	ASSERT_EQ(own->lent, 128);
+	ASSERT_EQ(own->returned, 128);
+}
+
+static void
+check_registered(struct payload *payload)
+{
+	CU_ASSERT(payload->own.key != XR_MEM_KEY_NONE);
+	check_own(payload);
+}
+
+static void
+test_registered_memory(void)
+{
+	with_payload_in(PAYLOAD_REGISTERED, 100000, check_registered);
+}
+
+static void
+check_plain(struct payload *payload)
+{
+	ASSERT_EQ(payload->own.key, XR_MEM_KEY_NONE);
+	check_own(payload);
+}
+
+static void
+test_plain_memory(void)
+{
+	with_payload_in(PAYLOAD_PLAIN, 100000, check_plain);
+}
+
+static void
+check_held_back(struct payload *payload)
+{
+	struct xr_iobuf slice = XR_IOBUF_INIT;
+
+	ASSERT_EQ(payload_slice(payload, 3, &slice), 0);
+	ASSERT_EQ(payload_fini(payload), -EBUSY);
+	xr_iobuf_clear(&slice);
+}
+
+static void
+test_memory_held_back(void)
+{
+	with_payload_in(PAYLOAD_REGISTERED, 100, check_held_back);
+	with_payload_in(PAYLOAD_PLAIN, 100, check_held_back);
 }
 
 UNIT_SUITE("payload", {"slices of a few bytes", test_slices_of_a_few_bytes},
 	   {"slices over many blocks", test_slices_over_many_blocks}, {"slices of nothing", test_slices_of_nothing},
 	   {"slices share their blocks", test_slices_share_their_blocks},
-	   {"a full pool is an error", test_a_full_pool_is_an_error});
+	   {"a full pool is an error", test_a_full_pool_is_an_error},
+	   {"registered memory of the program's own", test_registered_memory},
+	   {"memory that is not registered", test_plain_memory}, {"memory that is held back", test_memory_held_back});
