@@ -2,6 +2,7 @@
 
 #include "net/listener.h"
 #include "core/log.h"
+#include "core/why.h"
 #include "net/conn.h"
 #include "net/net.h"
 #include "net/port.h"
@@ -13,6 +14,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <xrdma/error.h>
 
@@ -32,7 +34,12 @@ struct xr_listener {
 
 /* ---- accepted connections go to their lcores ---- */
 
-/* Connections on their way count, so that a burst spreads. */
+/*
+ * One socket and one lcore that accepts, and not a socket for each lcore (SO_REUSEPORT): the kernel would choose by a
+ * hash, not by load, and would leave connections to an lcore that has no time for them. Accepting is the small part of
+ * a connection's beginning, some microseconds; what follows, the handshake above all, is done by the lcore that gets
+ * it. Connections on their way, and those in their handshake, count, so that a burst spreads.
+ */
 static struct net_lcore *
 least_loaded(const struct xr_port *port)
 {
@@ -114,14 +121,30 @@ pause_over(struct xr_timer *timer)
 	xr_fd_set_events(&listener->fd, EPOLLIN);
 }
 
+/* For the log: what a process that has run out of descriptors can do. */
+static const char *
+descriptors_hint(int error)
+{
+	struct rlimit limit;
+
+	if (error != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return "";
+	if (limit.rlim_cur < limit.rlim_max)
+		return why_text("; this process may have %llu descriptors (ulimit -n, systemd's LimitNOFILE=), and "
+				"could allow itself %llu",
+				(unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
+	return why_text("; this process may have %llu descriptors (ulimit -Hn, systemd's LimitNOFILE=)",
+			(unsigned long long)limit.rlim_cur);
+}
+
 /* Who waits stays in the backlog. Without the pause a level-triggered listener would keep the loop spinning. */
 static void
 pause_accepting(struct xr_listener *listener, int error)
 {
 	static struct log_limit limit;
 
-	log_limited(&limit, XR_LOG_WARNING, "listener %s can't accept for %u ms: %s", listener->address,
-		    ACCEPT_PAUSE_US / 1000, xr_strerror(error));
+	log_limited(&limit, XR_LOG_WARNING, "listener %s can't accept for %u ms: %s%s", listener->address,
+		    ACCEPT_PAUSE_US / 1000, xr_strerror(error), descriptors_hint(error));
 	net_count(NET_ACCEPT_ERRORS, 1);
 	xr_fd_set_events(&listener->fd, 0);
 	xr_timer_arm(&listener->pause, ACCEPT_PAUSE_US, 0);

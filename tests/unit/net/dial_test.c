@@ -64,6 +64,55 @@ test_not_an_lcore_of_the_port(void)
 	net_down();
 }
 
+/* However loaded its lcore is: whoever dials there has reasons. */
+#define DIALS 10
+
+static struct probe g_here[DIALS];
+static const char *g_here_address;
+
+static void
+check_here(struct probe *probe, struct xr_conn *conn, int status)
+{
+	struct xr_conn_info info = {.size = sizeof info};
+
+	(void)probe;
+	xr_conn_info(conn, &info);
+	NET_CHECK(status == 0 && xr_lcore_id() == 2 && info.lcore == 2);
+}
+
+static void
+dial_many_here(struct xr_msg *msg, int status)
+{
+	NET_CHECK(status == 0);
+	(void)msg;
+	for (int i = 0; i < DIALS; i++) {
+		g_here[i] = (struct probe){.on_open = check_here};
+		probe_dial(&g_here[i], g_here_address, XR_RDMA_NO);
+	}
+}
+
+static void
+dial_on_lcore_2(void *address)
+{
+	static struct xr_msg msg = XR_MSG_INIT(dial_many_here);
+
+	g_here_address = address;
+	NET_CHECK(xr_post(2, &msg) == 0);
+	for (int i = 0; i < DIALS; i++)
+		NET_AWAIT(PROBE_READ(g_here[i].opened) == 1);
+	xr_stop();
+}
+
+static void
+test_runs_where_it_was_dialled(void)
+{
+	struct probe server = {0};
+
+	net_up(3, NULL);
+	net_run_against(probe_listen(&server, NULL), dial_on_lcore_2);
+	net_down();
+}
+
 static void
 dial_off_worker(void *arg)
 {
@@ -374,8 +423,9 @@ test_any_ipv4(void)
 }
 
 UNIT_SUITE("dial", {"bad arguments", test_bad_arguments}, {"not an lcore of the port", test_not_an_lcore_of_the_port},
-	   {"off the workers", test_off_the_workers}, {"refused", test_refused},
-	   {"the timeout of the flag", test_timeout_of_the_flag}, {"the timeout of the dial", test_timeout_of_the_dial},
+	   {"runs where it was dialled", test_runs_where_it_was_dialled}, {"off the workers", test_off_the_workers},
+	   {"refused", test_refused}, {"the timeout of the flag", test_timeout_of_the_flag},
+	   {"the timeout of the dial", test_timeout_of_the_dial},
 	   {"abort while connecting", test_abort_while_connecting}, {"no descriptor left", test_no_descriptor_left},
 	   {"no memory", test_no_memory}, {"refused at once", test_refused_at_once},
 	   {"no dial while stopping", test_no_dial_while_stopping},
