@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The load client: its options, one run of the load, and what came of it. */
 
+#include "descriptors.h"
 #include "load.h"
 #include "perf.h"
 #include "report.h"
@@ -295,6 +296,9 @@ run(void)
 			"xr-perf client: --burst_calls and --expected_qps exclude each other: give one of them\n");
 		return PERF_BAD_USAGE;
 	}
+	err = descriptors_check((uint64_t)g_options.thread_num);
+	if (err)
+		return PERF_FAILED;
 	err = load_init(&load, &g_options);
 	if (err)
 		return err == -EINVAL ? PERF_BAD_USAGE : PERF_FAILED;

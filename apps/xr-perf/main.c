@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* xr-perf: measures baidu_std calls between a server and a load client, as brpc's rdma_performance does. */
 
+#include "descriptors.h"
 #include "perf.h"
 #include "report.h"
 
@@ -132,6 +133,7 @@ main(int argc, char **argv)
 			"xr-perf: the first argument must be a command, server or client; see xr-perf --help\n");
 		return PERF_BAD_USAGE;
 	}
+	descriptors_allow_most();
 	snprintf(program, sizeof program, "xr-perf %s", command->name);
 	argv[1] = program;
 	status = init(command, argc - 1, argv + 1);
