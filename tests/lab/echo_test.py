@@ -53,7 +53,7 @@ def an_adaptive_server_echoes_every_size():
 
 @test
 def sixty_four_connections_share_one_lcore():
-    for mode in ("poll", "adaptive"):
+    for mode in MODES:
         server = RdmaServer(mode=mode)
         client, result = echo(server, 512, "--thread_num", 64, "--queue_depth", 2, mode=mode)
         expect_equal(result["lcores"], 1, "lcores")
