@@ -1,7 +1,7 @@
 # The lab: virtual machines with soft-RoCE, and the tests on real verbs. tests/lab/README.md is about it.
 #
 #   make lab RUN='ibv_devinfo'     make lab2 HOST1='ibv_rc_pingpong -g 1' HOST2='ibv_rc_pingpong -g 1 10.77.0.1'
-#   make check-lab, check-lab2     make check-rdma DEV=mlx5_0            make demo-rdma            make bench-rdma
+#   make check-lab, check-lab2, check-lab-small    make check-rdma DEV=mlx5_0    make demo-rdma    make bench-rdma
 
 LAB = LAB_FOLDER="$${LAB_FOLDER:-$(abspath $(O))/lab}" tests/lab
 
@@ -17,13 +17,14 @@ lab2: export LAB_HOST2 := $(value HOST2)
 lab2:
 	@$(LAB)/run2 "$$LAB_HOST1" "$$LAB_HOST2"
 
-.PHONY: run-lab run-lab2 check-rdma run-rdma demo-rdma
+.PHONY: run-lab run-lab2 run-lab-small check-rdma run-rdma demo-rdma
 check-lab: packages-lab
 
 # Two nodes, and a page of 1 GiB that nothing but numa_placement asks for.
 run-lab: programs $(NUMA_BIN)
 	@LAB_TIMEOUT=$${LAB_TIMEOUT:-1500} LAB_NUMA=$${LAB_NUMA:-2} LAB_MEM=$${LAB_MEM:-5120} \
-		LAB_APPEND="$${LAB_APPEND-hugepagesz=1G hugepages=1}" $(LAB)/run "exec tests/lab/check '$(abspath $(O))' \"\$$LAB_RESULTS\""
+		LAB_APPEND="$${LAB_APPEND-hugepagesz=1G hugepages=1}" $(LAB)/run \
+		"XR_BURST_S=$${XR_BURST_S:-5} exec tests/lab/check '$(abspath $(O))' \"\$$LAB_RESULTS\""
 
 # Two guests on a wire that loses packets.
 TWO_HOSTS = XR_BUILD=$(abspath $(O)) tests/lab/two_hosts.py
@@ -31,6 +32,12 @@ check-lab2: packages-lab
 run-lab2: programs
 	@LAB_FOLDER="$${LAB_FOLDER:-$(abspath $(O))/lab}" LAB_TIMEOUT=$${LAB_TIMEOUT:-500} \
 		$(RUN) --name lab2 --timeout 600 'tests/lab/run2 "$(TWO_HOSTS) serve" "$(TWO_HOSTS) test"'
+
+# As little memory as a server with default flags must do with.
+check-lab-small: packages-lab
+run-lab-small: programs
+	@LAB_FOLDER="$${LAB_FOLDER:-$(abspath $(O))/lab}" LAB_MEM=512 LAB_TIMEOUT=$${LAB_TIMEOUT:-200} \
+		$(RUN) --name lab-small --timeout 300 'tests/lab/run "XR_BUILD=$(abspath $(O)) exec tests/lab/small_guest.py"'
 
 # On this machine's own device, as the user who calls; DEV has no default, since nobody's card is used unasked.
 check-rdma: packages-rdma
