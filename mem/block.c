@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mem/block.h"
+#include "core/lcore.h"
 #include "mem/block_cache.h"
+#include "mem/outbox.h"
 #include "mem/poison.h"
 #include "mem/pool.h"
+#include "mem/pressure_private.h"
 #include "mem/user_block.h"
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CACHE_LINE_BYTES 64u
 
-/*
- * An lcore's free blocks of one type, all of its own node, as an array of pointers. Refilled and spilled by halves, so
- * that the pool's mutex is taken once for many blocks.
- */
-struct cache {
-	unsigned count, max, node;
-	struct pool *pool;
-	struct xr_block *blocks[];
-} __attribute__((aligned(CACHE_LINE_BYTES)));
+/* Of a thread that is no lcore, and of user memory: empty and full at once, so that only the rare halves ask. */
+static struct cache g_none;
 
-/* NULL: this thread is no lcore, or keeps no blocks of the type. The last one, user memory's, is NULL always. */
-static __thread struct cache *t_caches[BLOCK_TYPES + 1] __attribute__((tls_model("initial-exec")));
+static __thread struct cache *t_caches[BLOCK_TYPES + 1]
+	__attribute__((tls_model("initial-exec"))) = {&g_none, &g_none, &g_none, &g_none};
 
 const char *
 block_type_name(enum block_type type)
@@ -32,6 +29,12 @@ block_type_name(enum block_type type)
 	return names[type];
 }
 
+static bool
+is_lcores(const struct cache *cache)
+{
+	return cache != &g_none;
+}
+
 static struct cache *
 cache_create(unsigned node, enum block_type type, unsigned max)
 {
@@ -39,8 +42,15 @@ cache_create(unsigned node, enum block_type type, unsigned max)
 	struct cache *cache =
 		aligned_alloc(CACHE_LINE_BYTES, (bytes + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES * CACHE_LINE_BYTES);
 
-	if (cache)
-		*cache = (struct cache){.max = max, .node = node, .pool = pool_of(node, type)};
+	if (!cache)
+		return NULL;
+	*cache = (struct cache){
+		.max = max,
+		.node = node,
+		.pool = pool_of(node, type),
+		.lcore_index = t_lcore ? t_lcore->index : UINT_MAX,
+	};
+	pressure_cache_add(cache->pool, cache);
 	return cache;
 }
 
@@ -48,15 +58,24 @@ int
 block_cache_init(unsigned node, const unsigned max[BLOCK_TYPES])
 {
 	for (unsigned type = 0; type < BLOCK_TYPES; type++) {
-		if (max[type] == 0)
-			continue;
-		t_caches[type] = cache_create(node, type, max[type]);
-		if (!t_caches[type]) {
+		struct cache *cache = cache_create(node, type, max[type]);
+
+		if (!cache) {
 			block_cache_fini();
 			return -ENOMEM;
 		}
+		t_caches[type] = cache;
 	}
 	return 0;
+}
+
+static void
+cache_destroy(struct cache *cache)
+{
+	pool_put(cache->pool, cache->blocks, cache->count);
+	pressure_cache_del(cache->pool, cache);
+	pool_recv_slots_add(cache->pool, cache->recv_slots);
+	free(cache);
 }
 
 void
@@ -65,18 +84,24 @@ block_cache_fini(void)
 	for (unsigned type = 0; type < BLOCK_TYPES; type++) {
 		struct cache *cache = t_caches[type];
 
-		if (!cache)
-			continue;
-		pool_put(cache->pool, cache->blocks, cache->count);
-		free(cache);
-		t_caches[type] = NULL;
+		t_caches[type] = &g_none;
+		if (is_lcores(cache))
+			cache_destroy(cache);
 	}
+	outbox_flush();
 }
 
 unsigned
 block_cache_count(enum block_type type)
 {
-	return t_caches[type] ? t_caches[type]->count : 0;
+	return t_caches[type]->count;
+}
+
+/* Plain for the lcore itself, whole for who reads the figures. */
+static inline void
+set_count(struct cache *cache, unsigned count)
+{
+	__atomic_store_n(&cache->count, count, __ATOMIC_RELAXED);
 }
 
 static unsigned
@@ -88,19 +113,21 @@ half(const struct cache *cache)
 static bool
 refill(struct cache *cache)
 {
-	cache->count = pool_get(cache->pool, cache->blocks, half(cache));
+	if (cache->max == 0)
+		return false;
+	set_count(cache, pool_get(cache->pool, cache->blocks, half(cache)));
 	return cache->count > 0;
 }
 
-/* The longest unused half, at the bottom, goes. */
+/* The longest unused, at the bottom, go. */
 static void
-spill(struct cache *cache)
+spill(struct cache *cache, unsigned n)
 {
-	unsigned n = half(cache);
+	struct xr_block **rest = cache->blocks + n;
 
 	pool_put(cache->pool, cache->blocks, n);
-	cache->count -= n;
-	memmove(cache->blocks, cache->blocks + n, cache->count * sizeof *cache->blocks);
+	set_count(cache, cache->count - n);
+	memmove(cache->blocks, rest, cache->count * sizeof *cache->blocks);
 }
 
 /* Of the processor that a thread without an lcore happens to run on. */
@@ -112,33 +139,50 @@ nearest_pool(enum block_type type)
 	return pool_of(getcpu(NULL, &node) == 0 ? node : 0, type);
 }
 
-static struct pool *
-pool_behind(const struct cache *cache, enum block_type type)
+struct pool *
+block_home(enum block_type type)
 {
-	return cache ? cache->pool : nearest_pool(type);
+	const struct cache *cache = t_caches[type];
+
+	return is_lcores(cache) ? cache->pool : nearest_pool(type);
 }
 
+typedef unsigned pool_get_fn(struct pool *pool, struct xr_block **blocks, unsigned n);
+
 static unsigned
-get_from_pool(struct pool *pool, struct xr_block **blocks, unsigned n)
+get_from_pool(struct pool *pool, struct xr_block **blocks, unsigned n, pool_get_fn *get)
 {
 	if (pool)
-		return pool_get(pool, blocks, n);
+		return get(pool, blocks, n);
 	errno = ENOMEM;
 	return 0;
 }
 
 /* The calls below keep their rare halves out of line, so that the others save no registers. */
 
+static struct xr_block *
+pop(struct cache *cache)
+{
+	unsigned count = cache->count - 1;
+
+	set_count(cache, count);
+	return cache->blocks[count];
+}
+
+/* A shut cache is not filled. */
 __attribute__((noinline)) static struct xr_block *
 alloc_without_cached(enum block_type type)
 {
 	struct cache *cache = t_caches[type];
 	struct xr_block *block;
 
-	if (cache && refill(cache))
-		block = cache->blocks[--cache->count];
-	else if (cache || get_from_pool(nearest_pool(type), &block, 1) == 0)
+	if (__atomic_load_n(&cache->limit, __ATOMIC_RELAXED) > 0) {
+		if (!refill(cache))
+			return NULL;
+		block = pop(cache);
+	} else if (get_from_pool(block_home(type), &block, 1, pool_get) == 0) {
 		return NULL;
+	}
 	memory_unpoison(block, block_bytes(type));
 	return block;
 }
@@ -149,30 +193,64 @@ block_alloc(enum block_type type)
 	struct cache *cache = t_caches[type];
 	struct xr_block *block;
 
-	if (__builtin_expect(!cache || cache->count == 0, 0))
+	if (__builtin_expect(cache->count == 0, 0))
 		return alloc_without_cached(type);
-	block = cache->blocks[--cache->count];
+	block = pop(cache);
 	memory_unpoison(block, block_bytes(type));
 	return block;
+}
+
+static unsigned
+alloc_several(enum block_type type, struct xr_block **blocks, unsigned n, pool_get_fn *get)
+{
+	struct cache *cache = t_caches[type];
+	unsigned count = cache->count < n ? cache->count : n, got = 1;
+
+	if (count > 0) {
+		set_count(cache, cache->count - count);
+		memcpy(blocks, cache->blocks + cache->count, count * sizeof *blocks);
+	}
+	for (; count < n && got > 0; count += got)
+		got = get_from_pool(block_home(type), blocks + count, n - count, get);
+	for (unsigned i = 0; i < count; i++)
+		memory_unpoison(blocks[i], block_bytes(type));
+	return count;
+}
+
+unsigned
+block_alloc_several(enum block_type type, struct xr_block **blocks, unsigned n)
+{
+	return alloc_several(type, blocks, n, pool_get);
 }
 
 unsigned
 block_alloc_bulk(enum block_type type, struct xr_block **blocks, unsigned n)
 {
-	struct cache *cache = t_caches[type];
-	unsigned count = 0, got = 1;
-
-	if (cache) {
-		count = cache->count < n ? cache->count : n;
-		cache->count -= count;
-		memcpy(blocks, cache->blocks + cache->count, count * sizeof *blocks);
-	}
-	for (; count < n && got > 0; count += got)
-		got = get_from_pool(pool_behind(cache, type), blocks + count, n - count);
-	for (unsigned i = 0; i < count; i++)
-		memory_unpoison(blocks[i], block_bytes(type));
-	return count;
+	return alloc_several(type, blocks, n, pool_get_recv);
 }
+
+/* Without blocks in the cache it takes several, as block_alloc() does, as long as there is no need to save. */
+struct xr_block *
+block_alloc_recv(enum block_type type)
+{
+	struct cache *cache = t_caches[type];
+	struct xr_block *block;
+
+	if (cache->count == 0 && __atomic_load_n(&cache->limit, __ATOMIC_RELAXED) > 0)
+		set_count(cache, pool_get_recv(cache->pool, cache->blocks, half(cache)));
+	return block_alloc_bulk(type, &block, 1) ? block : NULL;
+}
+
+void
+block_await(enum block_type type)
+{
+	struct pool *pool = block_home(type);
+
+	if (pool)
+		pool_await(pool);
+}
+
+/* ---- freeing ---- */
 
 /* A free block's count is 1, so that allocating it need not write there. */
 static void
@@ -180,6 +258,13 @@ mark_free(struct xr_block *block)
 {
 	block->refs = 1;
 	memory_poison(block, block_bytes(block->type));
+}
+
+static void
+push(struct cache *cache, struct xr_block *block)
+{
+	cache->blocks[cache->count] = block;
+	set_count(cache, cache->count + 1);
 }
 
 __attribute__((noinline)) static void
@@ -194,12 +279,13 @@ free_past_cache(struct xr_block *block)
 	}
 	home = pool_of(block->node, block->type);
 	mark_free(block);
-	if (!cache || cache->pool != home) {
-		pool_put(home, &block, 1);
-		return;
+	if (cache->pool == home && __atomic_load_n(&cache->limit, __ATOMIC_RELAXED) > 0) {
+		if (cache->count == cache->max)
+			spill(cache, half(cache));
+		push(cache, block);
+	} else {
+		outbox_put(home, block, cache->pool != home);
 	}
-	spill(cache);
-	cache->blocks[cache->count++] = block;
 }
 
 void
@@ -207,10 +293,37 @@ block_free(struct xr_block *block)
 {
 	struct cache *cache = t_caches[block->type];
 
-	if (__builtin_expect(!cache || cache->node != block->node || cache->count == cache->max, 0)) {
+	if (__builtin_expect(cache->node != block->node ||
+				     cache->count >= __atomic_load_n(&cache->limit, __ATOMIC_RELAXED),
+			     0)) {
 		free_past_cache(block);
 		return;
 	}
 	mark_free(block);
-	cache->blocks[cache->count++] = block;
+	push(cache, block);
+}
+
+void
+block_turn_end(void)
+{
+	for (unsigned type = 0; type < BLOCK_TYPES; type++) {
+		struct cache *cache = t_caches[type];
+
+		if (__builtin_expect(cache->count > __atomic_load_n(&cache->limit, __ATOMIC_RELAXED), 0))
+			spill(cache, cache->count);
+	}
+	outbox_flush();
+}
+
+/* ---- figures ---- */
+
+void
+block_recv_slots_add(enum block_type type, int n)
+{
+	struct cache *cache = t_caches[type];
+
+	if (is_lcores(cache))
+		__atomic_store_n(&cache->recv_slots, cache->recv_slots + n, __ATOMIC_RELAXED);
+	else if (block_home(type))
+		pool_recv_slots_add(block_home(type), n);
 }

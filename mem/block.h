@@ -55,16 +55,40 @@ block_payload(struct xr_block *block)
 }
 
 /*
- * One block with one reference from the calling thread's node; NULL with errno ENOMEM at the pool's limit. Any thread:
- * an lcore has a cache, and takes a lock only when that runs empty.
+ * One block with one reference from the calling thread's node. Any thread: an lcore has a cache, and takes a lock only
+ * when that runs empty. When the pool does, this waits for a further region. NULL with errno ENOMEM at the pool's
+ * limit, where the reserve for receives (mem/pressure.h) is left alone.
  */
 struct xr_block *block_alloc(enum block_type type);
 
-/* n blocks or fewer, for receive batches; how many. */
+/* The same for n blocks, or fewer; how many. */
+unsigned block_alloc_several(enum block_type type, struct xr_block **blocks, unsigned n);
+
+/*
+ * For receives: one block, or n or fewer and how many. They take the reserve as well, and do not wait for a region
+ * unless it is the pool's first. Short of what was asked for, errno tells: EAGAIN a region is on its way, ENOMEM the
+ * pool is at its limit. block_await() waits for that region; pressure_wait() tells when there are blocks again.
+ */
+struct xr_block *block_alloc_recv(enum block_type type);
 unsigned block_alloc_bulk(enum block_type type, struct xr_block **blocks, unsigned n);
+void block_await(enum block_type type);
 
 /* The last reference is gone: to the pool, or to the user. Through block_drop(). */
 void block_free(struct xr_block *block);
+
+/*
+ * At the end of an lcore's turn, and once more before it sleeps: brings home what this thread has freed of other pools,
+ * and what it caches while others wait for it.
+ */
+void block_turn_end(void);
+
+/* For the figures: blocks of the node's that have become receive buffers, or (negative) are none any more. */
+void block_recv_slots_add(enum block_type type, int n);
+
+struct pool;
+
+/* The calling thread's pool: its lcore's node's, or that of the processor it happens to run on. NULL: there is none. */
+struct pool *block_home(enum block_type type);
 
 static inline void
 block_hold(struct xr_block *block)

@@ -97,17 +97,27 @@ mem_device_del(unsigned device)
 	region_unlock();
 }
 
+static int
+lkey_of(const struct region *region, unsigned device, uint32_t *lkey)
+{
+	if (device >= MEM_DEVICES || !(__atomic_load_n(&region->devices, __ATOMIC_ACQUIRE) & 1u << device))
+		return -ENODEV;
+	*lkey = region->lkeys[device];
+	return 0;
+}
+
 int
 mem_lkey(unsigned device, const void *addr, uint32_t *lkey)
 {
 	const struct region *region = region_find(addr);
 
-	if (!region)
-		return -ERANGE;
-	if (device >= MEM_DEVICES || !(__atomic_load_n(&region->devices, __ATOMIC_ACQUIRE) & 1u << device))
-		return -ENODEV;
-	*lkey = region->lkeys[device];
-	return 0;
+	return region ? lkey_of(region, device, lkey) : -ERANGE;
+}
+
+int
+mem_block_lkey(unsigned device, const struct xr_block *block, uint32_t *lkey)
+{
+	return lkey_of(region_at(block->region), device, lkey);
 }
 
 void

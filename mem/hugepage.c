@@ -175,12 +175,16 @@ map_hugetlb(void *addr, size_t bytes, int page_shift)
 }
 
 static int
-map_ordinary(void *addr, size_t bytes, bool transparent)
+map_ordinary(const struct hugepage_want *want, bool transparent)
 {
+	size_t available, bytes = want->bytes;
+	void *addr = want->addr;
+
 	if (transparent && !g_hugepage_sys.transparent())
 		return -EOPNOTSUPP;
 	/* Populating more than there is would bring the OOM killer and no error. */
-	if (g_hugepage_sys.available_bytes() < bytes)
+	available = g_hugepage_sys.available_bytes();
+	if (available < bytes || available - bytes < want->spared_bytes)
 		return -ENOMEM;
 	if (g_hugepage_sys.mprotect(addr, bytes, PROT_READ | PROT_WRITE) != 0)
 		return -errno;
@@ -189,16 +193,25 @@ map_ordinary(void *addr, size_t bytes, bool transparent)
 	return 0;
 }
 
-static int
-map_kind(void *addr, size_t bytes, enum page_kind kind)
+/* A region is at least one page of the size that it gets. */
+static size_t
+length_in(const struct hugepage_want *want, enum page_kind kind)
 {
+	return kind == PAGE_1G && want->bytes_1g ? want->bytes_1g : want->bytes;
+}
+
+static int
+map_kind(const struct hugepage_want *want, enum page_kind kind)
+{
+	size_t bytes = length_in(want, kind);
+
 	switch (kind) {
 	case PAGE_1G:
-		return bytes % HUGEPAGE_1G_BYTES ? -EINVAL : map_hugetlb(addr, bytes, 30);
+		return bytes % HUGEPAGE_1G_BYTES ? -EINVAL : map_hugetlb(want->addr, bytes, 30);
 	case PAGE_2M:
-		return map_hugetlb(addr, bytes, 21);
+		return map_hugetlb(want->addr, bytes, 21);
 	default:
-		return map_ordinary(addr, bytes, kind == PAGE_TRANSPARENT);
+		return map_ordinary(want, kind == PAGE_TRANSPARENT);
 	}
 }
 
@@ -276,13 +289,14 @@ is_refusal(int status)
 static int
 map_bound(const struct hugepage_want *want, enum page_kind kind, int node, struct attempts *attempts)
 {
-	int status = bind_to_node(want->addr, want->bytes, kind, node);
+	size_t bytes = length_in(want, kind);
+	int status = bind_to_node(want->addr, bytes, kind, node);
 
 	attempts->unbound = is_refusal(status);
 	if (status == 0)
-		status = populate(want->addr, want->bytes, kind);
+		status = populate(want->addr, bytes, kind);
 	if (status == 0 && !is_hugetlb(kind)) {
-		status = check_placement(want->addr, want->bytes, node);
+		status = check_placement(want->addr, bytes, node);
 		attempts->unbound = is_refusal(status);
 	}
 	return status;
@@ -291,14 +305,15 @@ map_bound(const struct hugepage_want *want, enum page_kind kind, int node, struc
 static int
 map_on_node(const struct hugepage_want *want, enum page_kind kind, int node, struct attempts *attempts)
 {
-	int status = map_kind(want->addr, want->bytes, kind);
+	size_t bytes = length_in(want, kind);
+	int status = map_kind(want, kind);
 
 	if (status == 0 && node == NODE_ANY)
-		status = populate(want->addr, want->bytes, kind);
+		status = populate(want->addr, bytes, kind);
 	else if (status == 0)
 		status = map_bound(want, kind, node, attempts);
 	if (status != 0)
-		hugepage_unmap(want->addr, want->bytes);
+		hugepage_unmap(want->addr, bytes);
 	return status;
 }
 
@@ -312,7 +327,7 @@ try_node(const struct hugepage_want *want, int node, struct attempts *attempts, 
 	for (enum page_kind kind = first; kind <= last; kind++) {
 		status = map_on_node(want, kind, node, attempts);
 		if (status == 0) {
-			*got = (struct hugepage_got){.kind = kind, .node = node};
+			*got = (struct hugepage_got){.kind = kind, .node = node, .bytes = length_in(want, kind)};
 			return 0;
 		}
 		if (attempts->unbound && node != NODE_ANY)
@@ -436,7 +451,8 @@ hugepage_map(const struct hugepage_want *want, struct hugepage_got *got)
 	struct attempts attempts = {.error = {0}};
 
 	if (try_nodes(want, &attempts, got) != 0) {
-		report_failure(want, &attempts);
+		if (!want->quiet)
+			report_failure(want, &attempts);
 		return -ENOMEM;
 	}
 	report_steps(want, &attempts, got);

@@ -31,10 +31,13 @@ enum page_kind {
 #define HUGEPAGE_2M_BYTES ((size_t)2 << 20)
 
 struct hugepage_want {
-	void *addr;   /* in a range from hugepage_reserve() */
-	size_t bytes; /* a multiple of 2 MiB */
+	void *addr;	 /* in a range from hugepage_reserve() */
+	size_t bytes;	 /* a multiple of 2 MiB */
+	size_t bytes_1g; /* of 1 GiB pages, when it differs: a multiple of 1 GiB, or nothing that they are had for */
+	size_t spared_bytes; /* of ordinary memory, that others shall have after it */
 	int node;
 	bool try_1g;
+	bool quiet;		/* a failure is not logged */
 	bool require_hugepages; /* 2 MiB or 1 GiB pages or an error */
 	bool strict_numa;	/* on the node or an error */
 };
@@ -42,6 +45,7 @@ struct hugepage_want {
 struct hugepage_got {
 	enum page_kind kind;
 	int node; /* NODE_ANY: wherever the kernel put them */
+	size_t bytes;
 };
 
 /* An address range without memory behind it, aligned to a power of two; NULL with errno. */

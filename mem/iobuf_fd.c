@@ -30,7 +30,7 @@ add_blocks(struct intake *intake, size_t bytes)
 	size_t payload = block_payload_bytes(BLOCK_DEFAULT);
 	unsigned want = blocks_for(bytes);
 
-	intake->count = want ? block_alloc_bulk(BLOCK_DEFAULT, intake->blocks, want) : 0;
+	intake->count = want ? block_alloc_several(BLOCK_DEFAULT, intake->blocks, want) : 0;
 	for (unsigned i = 0; i < intake->count; i++) {
 		size_t n = bytes < payload ? bytes : payload;
 

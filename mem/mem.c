@@ -5,6 +5,7 @@
 #include "core/option.h"
 #include "mem/block_cache.h"
 #include "mem/device.h"
+#include "mem/growth.h"
 #include "mem/pieces.h"
 #include "mem/pool.h"
 #include "mem/region.h"
@@ -14,16 +15,22 @@
 #include <errno.h>
 #include <numa.h>
 #include <string.h>
+#include <xrdma/error.h>
+#include <xrdma/mem.h>
 
 #define MIB		((size_t)1 << 20)
 #define NODES_MAX	256u /* struct xr_block has 8 bits for them */
 #define CACHE_LARGE_MAX 16u
 #define CACHE_HUGE_MAX	2u
+#define MEM_ADD_ALIGN	4096u
+
+_Static_assert((int)XR_BLOCK_TYPES == (int)BLOCK_TYPES && (int)XR_BLOCK_HUGE == (int)BLOCK_HUGE, "one list");
 
 static struct {
 	int64_t initial_mb, increase_mb, max_regions, max_mb;
 	int64_t buckets, cache_blocks;
 	int64_t hugepage_1g, require_hugepages, strict_numa;
+	int64_t user_memory;
 	const char *block_type;
 } g_values;
 
@@ -97,7 +104,7 @@ const struct xr_option g_mem_options[] = {
 	 .type = XR_OPTION_BOOL,
 	 .value = &g_values.hugepage_1g,
 	 .default_value = "false",
-	 .help = "try 1 GiB pages first; regions must be a multiple of that"},
+	 .help = "try 1 GiB pages first; a region that gets them is a multiple of that"},
 	{.name = "require_hugepages",
 	 .type = XR_OPTION_BOOL,
 	 .value = &g_values.require_hugepages,
@@ -108,6 +115,11 @@ const struct xr_option g_mem_options[] = {
 	 .value = &g_values.strict_numa,
 	 .default_value = "false",
 	 .help = "memory of the lcore's own NUMA node or an error, instead of another node's"},
+	{.name = "rdma_memory_pool_user_specified_memory",
+	 .type = XR_OPTION_BOOL,
+	 .value = &g_values.user_memory,
+	 .default_value = "false",
+	 .help = "map no regions: the pools have the memory that the application adds with xr_mem_pool_add()"},
 	{.name = NULL},
 };
 
@@ -161,6 +173,8 @@ pool_config(void)
 		.first_type = mem_recv_block_type(),
 		.max_regions = (unsigned)g_values.max_regions,
 		.max_bytes = (size_t)g_values.max_mb * MIB,
+		.lcores = lcore_count(),
+		.user_memory = g_values.user_memory != 0,
 	};
 }
 
@@ -171,6 +185,7 @@ region_config(const struct pool_config *pool)
 		.slot_bytes = pool->initial_bytes > pool->increase_bytes ? pool->initial_bytes : pool->increase_bytes,
 		.max_bytes = pool->max_bytes,
 		.slots = pool->nodes * BLOCK_TYPES * pool->max_regions,
+		.user_slots = pool->nodes * BLOCK_TYPES * pool->max_regions,
 		.try_1g = g_values.hugepage_1g != 0,
 		.require_hugepages = g_values.require_hugepages != 0,
 		.strict_numa = g_values.strict_numa != 0,
@@ -208,9 +223,19 @@ reserve_regions(const struct pool_config *pool)
 static int
 map_first_region(const struct pool_config *config)
 {
-	int status = pool_grow(pool_of(node_of(lcore_main()), config->first_type));
+	int status = config->user_memory ? 0 : pool_grow(pool_of(node_of(lcore_main()), config->first_type));
 
 	return status == -ENOMEM && (g_values.require_hugepages || g_values.strict_numa) ? -EINVAL : status;
+}
+
+/* Without the thread whoever finds a pool empty maps its next region itself. */
+static void
+start_growth(const struct pool_config *config)
+{
+	int status = config->user_memory ? 0 : growth_start();
+
+	if (status != 0)
+		log_warning("memory: no thread to map regions ahead of need: %s", xr_strerror(status));
 }
 
 int
@@ -225,20 +250,42 @@ mem_init(void)
 		status = pool_init(&config);
 	if (status == 0)
 		status = map_first_region(&config);
-	if (status != 0)
+	if (status != 0) {
 		mem_fini();
-	else
-		user_ranges_init();
-	return status;
+		return status;
+	}
+	user_ranges_init();
+	start_growth(&config);
+	return 0;
 }
 
 void
 mem_fini(void)
 {
+	growth_stop();
 	pool_fini();
 	user_ranges_fini();
 	device_fini();
 	region_fini();
+}
+
+int
+xr_mem_pool_add(void *addr, size_t len, enum xr_block_type type, unsigned numa_node)
+{
+	enum block_type block_type = (enum block_type)type;
+
+	if (pool_count() == 0 || (unsigned)type >= BLOCK_TYPES || numa_node >= node_count())
+		return -EINVAL;
+	if (!addr || (uintptr_t)addr % MEM_ADD_ALIGN || len == 0 || len % block_bytes(block_type) ||
+	    (uintptr_t)addr > UINTPTR_MAX - len)
+		return -EINVAL;
+	return pool_add(pool_of(numa_node, block_type), addr, len);
+}
+
+const char *
+xr_block_type_name(enum xr_block_type type)
+{
+	return (unsigned)type < BLOCK_TYPES ? block_type_name((enum block_type)type) : NULL;
 }
 
 static unsigned

@@ -48,7 +48,13 @@ struct mem_device_ops {
 int mem_device_add(unsigned device, const struct mem_device_ops *ops);
 void mem_device_del(unsigned device);
 
-/* The key of an address inside a region for a device; by arithmetic. -ERANGE: not the pool's. -ENODEV. */
+/*
+ * The key of an address inside a region for a device; by arithmetic, or in a table when the memory is the application's
+ * own. -ERANGE: not the pool's. -ENODEV.
+ */
 int mem_lkey(unsigned device, const void *addr, uint32_t *lkey);
+
+/* The same of a block of the pool's (block->type < BLOCK_TYPES), which knows its region. -ENODEV. */
+int mem_block_lkey(unsigned device, const struct xr_block *block, uint32_t *lkey);
 
 #endif

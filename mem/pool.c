@@ -2,80 +2,99 @@
 #include "mem/pool.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "mem/growth.h"
+#include "mem/outbox.h"
 #include "mem/poison.h"
+#include "mem/pool_private.h"
+#include "mem/pressure_private.h"
 #include "mem/region.h"
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* After the machine had no memory, it is asked again this much later. */
-#define RETRY_US 100000
-
-struct pool {
-	pthread_mutex_t lock; /* the stack and what is left to cut */
-	struct xr_block **free;
-	size_t free_count;
-	size_t room;		 /* for every block of every region */
-	char *uncut, *uncut_end; /* of the newest region */
-	uint16_t uncut_region;
-	uint8_t node;
-	uint8_t type;
-	unsigned regions;
-	size_t blocks;
-	/* Held while a region is mapped; the stack goes on meanwhile. */
-	pthread_mutex_t grow_lock __attribute__((aligned(64)));
-	uint64_t retry_at_us;
-	struct log_limit limit_log;
-} __attribute__((aligned(64)));
+#define WORD_BITS (8 * sizeof(unsigned long))
 
 static struct {
 	struct pool_config config;
 	struct pool *pools; /* [node * BLOCK_TYPES + type] */
+	unsigned long *waiters;
 } g_pools;
 
 struct counter g_pool_counters[POOL_COUNTERS] = {
 	[POOL_REGIONS] = {.name = "mem_regions", .help = "regions mapped"},
 	[POOL_BYTES] = {.name = "mem_region_bytes", .help = "bytes of the regions mapped"},
 	[POOL_LIMIT] = {.name = "mem_pool_limit_hits", .help = "times a pool was asked for blocks and could not grow"},
+	[POOL_REMOTE] = {.name = "mem_remote_frees", .help = "blocks that were freed off their node's lcores"},
+	[POOL_GROWN] = {.name = "mem_regions_grown", .help = "regions mapped after a pool's first"},
+	[POOL_GROWN_US] = {.name = "mem_growth_us", .help = "microseconds that mapping those took"},
+	[POOL_GROWTH_FAILED] = {.name = "mem_growth_failures", .help = "times a region could not be mapped"},
+	[POOL_WAITS] = {.name = "mem_waits", .help = "times an lcore began to wait for blocks"},
+	[POOL_WAKES] = {.name = "mem_wakes", .help = "times an lcore was woken since there were blocks again"},
 };
+
+/* ---- life ---- */
+
+static size_t
+waiter_words(const struct pool_config *config)
+{
+	return (config->lcores + WORD_BITS - 1) / WORD_BITS;
+}
 
 static void
 pool_open(struct pool *pool, unsigned node, unsigned type)
 {
 	memset(pool, 0, sizeof *pool);
 	pthread_mutex_init(&pool->lock, NULL);
-	pthread_mutex_init(&pool->grow_lock, NULL);
+	pthread_mutex_init(&pool->outboxes_lock, NULL);
+	pthread_cond_init(&pool->grown, NULL);
+	CDS_INIT_LIST_HEAD(&pool->caches);
+	CDS_INIT_LIST_HEAD(&pool->outboxes);
 	pool->node = (uint8_t)node;
 	pool->type = (uint8_t)type;
+}
+
+static int
+allocate_pools(const struct pool_config *config, unsigned count)
+{
+	g_pools.pools = aligned_alloc(_Alignof(struct pool), count * sizeof *g_pools.pools);
+	g_pools.waiters = calloc(count * waiter_words(config) + 1, sizeof *g_pools.waiters);
+	if (g_pools.pools && g_pools.waiters)
+		return 0;
+	free(g_pools.pools);
+	free(g_pools.waiters);
+	g_pools.pools = NULL;
+	return -ENOMEM;
 }
 
 int
 pool_init(const struct pool_config *config)
 {
-	size_t count = (size_t)config->nodes * BLOCK_TYPES;
+	unsigned count = config->nodes * BLOCK_TYPES;
+	int status = allocate_pools(config, count);
 
-	g_pools.pools = aligned_alloc(_Alignof(struct pool), count * sizeof *g_pools.pools);
-	if (!g_pools.pools)
-		return -ENOMEM;
-	for (unsigned i = 0; i < count; i++)
+	if (status != 0)
+		return status;
+	for (unsigned i = 0; i < count; i++) {
 		pool_open(&g_pools.pools[i], i / BLOCK_TYPES, i % BLOCK_TYPES);
+		g_pools.pools[i].waiters = g_pools.waiters + i * waiter_words(config);
+	}
 	g_pools.config = *config;
-	return 0;
+	status = outbox_init();
+	if (status != 0)
+		pool_fini();
+	return status;
 }
 
 static void
 pool_close(struct pool *pool)
 {
-	struct pool_figures figures;
-
-	pool_figures(pool, &figures);
-	if (figures.free != figures.blocks)
+	if (pool->idle != pool->blocks)
 		log_warning("memory: %zu blocks of %zu bytes (node %u) are still in use at the end",
-			    figures.blocks - figures.free, block_bytes(pool->type), pool->node);
+			    pool->blocks - pool->idle, block_bytes(pool->type), pool->node);
 	free(pool->free);
+	pthread_cond_destroy(&pool->grown);
+	pthread_mutex_destroy(&pool->outboxes_lock);
 	pthread_mutex_destroy(&pool->lock);
-	pthread_mutex_destroy(&pool->grow_lock);
 }
 
 void
@@ -83,10 +102,30 @@ pool_fini(void)
 {
 	if (!g_pools.pools)
 		return;
-	for (unsigned i = 0; i < g_pools.config.nodes * BLOCK_TYPES; i++)
+	outbox_fini();
+	for (unsigned i = 0; i < pool_count(); i++)
 		pool_close(&g_pools.pools[i]);
+	free(g_pools.waiters);
 	free(g_pools.pools);
 	g_pools.pools = NULL;
+}
+
+const struct pool_config *
+pool_config_of(void)
+{
+	return &g_pools.config;
+}
+
+unsigned
+pool_count(void)
+{
+	return g_pools.pools ? g_pools.config.nodes * BLOCK_TYPES : 0;
+}
+
+struct pool *
+pool_at(unsigned index)
+{
+	return &g_pools.pools[index];
 }
 
 struct pool *
@@ -99,61 +138,188 @@ pool_of(unsigned node, enum block_type type)
 	return &g_pools.pools[node * BLOCK_TYPES + type];
 }
 
-static size_t
-uncut_blocks(const struct pool *pool)
-{
-	return (size_t)(pool->uncut_end - pool->uncut) / block_bytes(pool->type);
-}
+/* ---- the stack, and what is left to cut: under the lock ---- */
 
-static size_t
-free_blocks(const struct pool *pool)
+static void
+set_idle(struct pool *pool, size_t idle)
 {
-	return pool->free_count + uncut_blocks(pool);
+	__atomic_store_n(&pool->idle, idle, __ATOMIC_RELAXED);
+	if (pool->blocks - idle > pool->out_peak)
+		pool->out_peak = pool->blocks - idle;
 }
 
 static struct xr_block *
 cut_block(struct pool *pool)
 {
-	struct xr_block *block = (struct xr_block *)pool->uncut;
+	struct uncut *uncut = &pool->uncut[pool->uncut_first];
+	struct xr_block *block = (struct xr_block *)uncut->at;
 
 	memory_unpoison(block, sizeof *block);
-	*block = (struct xr_block){.refs = 1, .type = pool->type, .node = pool->node, .region = pool->uncut_region};
+	*block = (struct xr_block){.refs = 1, .type = pool->type, .node = pool->node, .region = uncut->region};
 	memory_poison(block, sizeof *block);
-	pool->uncut += block_bytes(pool->type);
+	uncut->at += block_bytes(pool->type);
+	if (uncut->at == uncut->end)
+		pool->uncut_first++;
 	return block;
 }
 
+/* The last used first, then fresh ones; spared ones are left. */
 static unsigned
-take(struct pool *pool, struct xr_block **blocks, unsigned n)
+take(struct pool *pool, struct xr_block **blocks, unsigned n, size_t spared)
 {
-	unsigned count = pool->free_count < n ? (unsigned)pool->free_count : n;
+	unsigned count = 0;
 
-	for (unsigned i = 0; i < count; i++)
-		blocks[i] = pool->free[--pool->free_count];
-	while (count < n && pool->uncut < pool->uncut_end)
+	if (pool->idle <= spared)
+		return 0;
+	if (n > pool->idle - spared)
+		n = (unsigned)(pool->idle - spared);
+	while (count < n && pool->free_count > 0)
+		blocks[count++] = pool->free[--pool->free_count];
+	while (count < n)
 		blocks[count++] = cut_block(pool);
+	set_idle(pool, pool->idle - count);
 	return count;
 }
 
-static unsigned
-take_locked(struct pool *pool, struct xr_block **blocks, unsigned n)
+static void
+put(struct pool *pool, struct xr_block *const *blocks, unsigned n)
 {
-	unsigned count;
-
-	pthread_mutex_lock(&pool->lock);
-	count = take(pool, blocks, n);
-	pthread_mutex_unlock(&pool->lock);
-	return count;
+	memcpy(pool->free + pool->free_count, blocks, n * sizeof(*blocks));
+	pool->free_count += n;
+	set_idle(pool, pool->idle + n);
+	pressure_review(pool);
 }
 
 void
 pool_put(struct pool *pool, struct xr_block *const *blocks, unsigned n)
 {
+	if (n == 0)
+		return;
 	pthread_mutex_lock(&pool->lock);
-	for (unsigned i = 0; i < n; i++)
-		pool->free[pool->free_count++] = blocks[i];
+	put(pool, blocks, n);
 	pthread_mutex_unlock(&pool->lock);
 }
+
+void
+pool_put_remote(struct pool *pool, struct xr_block *const *blocks, unsigned n)
+{
+	counter_add(&g_pool_counters[POOL_REMOTE], n);
+	pthread_mutex_lock(&pool->lock);
+	pool->remote_frees += n;
+	put(pool, blocks, n);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- regions ---- */
+
+size_t
+pool_next_region_bytes(const struct pool *pool)
+{
+	bool first = pool->regions == 0 && pool->type == g_pools.config.first_type;
+
+	return first ? g_pools.config.initial_bytes : g_pools.config.increase_bytes;
+}
+
+int
+pool_obstacle(const struct pool *pool)
+{
+	if (g_pools.config.user_memory)
+		return -EPERM;
+	if (pool->regions >= g_pools.config.max_regions)
+		return -ENOSPC;
+	if (pool_next_region_bytes(pool) > region_budget())
+		return -EDQUOT;
+	return pool->retry_at_us && clock_now_us() < pool->retry_at_us ? -ENOMEM : 0;
+}
+
+int
+pool_make_room(struct pool *pool, size_t blocks)
+{
+	size_t room = pool->blocks + blocks;
+	struct xr_block **wider, **before;
+
+	if (pool->room >= room)
+		return 0;
+	wider = malloc(room * sizeof(*wider));
+	if (!wider)
+		return -ENOMEM;
+	pthread_mutex_lock(&pool->lock);
+	before = pool->free;
+	if (pool->free_count > 0)
+		memcpy(wider, before, pool->free_count * sizeof(*wider));
+	pool->free = wider;
+	pool->room = room;
+	pthread_mutex_unlock(&pool->lock);
+	free(before);
+	return 0;
+}
+
+static const char *
+pages_of(const struct region *region)
+{
+	return region->user ? "memory of the application's" : page_kind_name(region->pages.kind);
+}
+
+void
+pool_add_region(struct pool *pool, const struct region *region)
+{
+	size_t blocks = region->bytes / block_bytes(pool->type);
+
+	pool->region_index[pool->regions] = region->index;
+	pool->uncut[pool->uncut_end++] = (struct uncut){
+		.at = region->addr,
+		.end = region->addr + blocks * block_bytes(pool->type),
+		.region = (uint16_t)region->index,
+	};
+	__atomic_store_n(&pool->regions, pool->regions + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&pool->blocks, pool->blocks + blocks, __ATOMIC_RELAXED);
+	set_idle(pool, pool->idle + blocks);
+	pool->region_bytes += region->bytes;
+	counter_add(&g_pool_counters[POOL_REGIONS], 1);
+	counter_add(&g_pool_counters[POOL_BYTES], region->bytes);
+	log_debug("memory: node %u has a further region of %s blocks: %zu MiB in %s", pool->node,
+		  block_type_name(pool->type), region->bytes >> 20, pages_of(region));
+}
+
+/* Nobody else adds a region while growing is set. */
+static int
+add_claimed(struct pool *pool, void *addr, size_t bytes)
+{
+	struct region *region;
+	int status;
+
+	if (pool->regions >= g_pools.config.max_regions)
+		return -ENOSPC;
+	status = pool_make_room(pool, bytes / block_bytes(pool->type));
+	if (status == 0)
+		status = region_add(pool->type, pool->node, addr, bytes, &region);
+	if (status != 0)
+		return status;
+	pthread_mutex_lock(&pool->lock);
+	pool_add_region(pool, region);
+	pthread_mutex_unlock(&pool->lock);
+	return 0;
+}
+
+int
+pool_add(struct pool *pool, void *addr, size_t bytes)
+{
+	int status;
+
+	pthread_mutex_lock(&pool->lock);
+	growth_wait(pool);
+	pool->growing = true;
+	pthread_mutex_unlock(&pool->lock);
+	status = add_claimed(pool, addr, bytes);
+	pthread_mutex_lock(&pool->lock);
+	pool->growing = false;
+	pthread_cond_broadcast(&pool->grown);
+	pressure_review(pool);
+	pthread_mutex_unlock(&pool->lock);
+	return status;
+}
+
+/* ---- taking, and what happens when there is nothing ---- */
 
 /* What the machine refused has been logged where it did. */
 static void
@@ -174,119 +340,118 @@ report_limit(struct pool *pool, int status)
 			    "memory: no %s block (%zu bytes) left on node %u, and its %u regions are the limit "
 			    "(--rdma_memory_pool_max_regions)",
 			    type, bytes, pool->node, pool->regions);
+	else if (status == -EPERM)
+		log_limited(&pool->limit_log, XR_LOG_WARNING,
+			    "memory: no %s block (%zu bytes) left on node %u in the %u regions that the application "
+			    "has added with xr_mem_pool_add() (--rdma_memory_pool_user_specified_memory)",
+			    type, bytes, pool->node, pool->regions);
 }
 
-static size_t
-next_region_bytes(const struct pool *pool)
-{
-	bool first = pool->regions == 0 && pool->type == g_pools.config.first_type;
-
-	return first ? g_pools.config.initial_bytes : g_pools.config.increase_bytes;
-}
-
-/* Before the region is mapped: pool_put() must never fail. */
+/* With the lock held, which is given up meanwhile. 0: look again; else why there is nothing to wait for. */
 static int
-make_room(struct pool *pool, size_t blocks)
+get_more(struct pool *pool, bool receive)
 {
-	struct xr_block **wider = pool->free;
-
-	pthread_mutex_lock(&pool->lock);
-	if (pool->room < pool->blocks + blocks)
-		wider = realloc(pool->free, (pool->blocks + blocks) * sizeof(*wider));
-	if (wider) {
-		pool->free = wider;
-		pool->room = pool->blocks + blocks;
-	}
-	pthread_mutex_unlock(&pool->lock);
-	return wider ? 0 : -ENOMEM;
-}
-
-static void
-add_region(struct pool *pool, const struct region *region)
-{
-	size_t blocks = region->bytes / block_bytes(pool->type);
-
-	pthread_mutex_lock(&pool->lock);
-	pool->blocks += blocks;
-	pool->regions++;
-	pool->uncut = region->addr;
-	pool->uncut_end = region->addr + blocks * block_bytes(pool->type);
-	pool->uncut_region = (uint16_t)region->index;
-	pthread_mutex_unlock(&pool->lock);
-	counter_add(&g_pool_counters[POOL_REGIONS], 1);
-	counter_add(&g_pool_counters[POOL_BYTES], region->bytes);
-	log_debug("memory: node %u has a further region of %s blocks: %zu MiB in %s", pool->node,
-		  block_type_name(pool->type), region->bytes >> 20, page_kind_name(region->pages.kind));
-}
-
-static int
-map_region(struct pool *pool)
-{
-	size_t bytes = next_region_bytes(pool);
-	struct region *region;
+	bool collected;
 	int status;
 
-	if (pool->regions >= g_pools.config.max_regions)
-		return -ENOSPC;
-	if (pool->retry_at_us && clock_now_us() < pool->retry_at_us)
-		return -ENOMEM;
-	pool->retry_at_us = 0;
-	status = make_room(pool, bytes / block_bytes(pool->type));
-	if (status == 0)
-		status = region_create(pool->type, pool->node, bytes, &region);
-	if (status == 0)
-		add_region(pool, region);
-	else if (status != -EDQUOT)
-		pool->retry_at_us = clock_now_us() + RETRY_US;
-	return status;
-}
-
-static bool
-is_empty(struct pool *pool)
-{
-	bool empty;
-
-	pthread_mutex_lock(&pool->lock);
-	empty = free_blocks(pool) == 0;
 	pthread_mutex_unlock(&pool->lock);
-	return empty;
+	collected = outbox_collect(pool);
+	pthread_mutex_lock(&pool->lock);
+	if (collected)
+		return 0;
+	if (!pool->growing) {
+		status = pool_obstacle(pool);
+		if (status != 0)
+			return status;
+		growth_begin(pool);
+	}
+	if (receive && pool->regions > 0 && pool->growing)
+		return -EAGAIN;
+	growth_wait(pool);
+	return 0;
 }
 
-/* Who waited here for another thread's region, or was given blocks meanwhile, needs none of its own. */
-int
-pool_grow(struct pool *pool)
+/* Of a pool that can't grow, the reserve is kept for the receives. */
+static size_t
+spared_for(const struct pool *pool, unsigned n, bool receive)
 {
+	size_t reserve = pool_reserve(pool);
+
+	return receive || pool->idle >= n + reserve || pool_may_grow(pool) ? 0 : reserve;
+}
+
+static unsigned
+get(struct pool *pool, struct xr_block **blocks, unsigned n, bool receive)
+{
+	unsigned count;
 	int status = 0;
 
-	pthread_mutex_lock(&pool->grow_lock);
-	if (is_empty(pool))
-		status = map_region(pool);
-	pthread_mutex_unlock(&pool->grow_lock);
-	if (status != 0)
+	pthread_mutex_lock(&pool->lock);
+	while ((count = take(pool, blocks, n, spared_for(pool, n, receive))) == 0 && status == 0)
+		status = get_more(pool, receive);
+	if (count == 0 && status != -EAGAIN)
+		pool->limit_hits++;
+	growth_ahead(pool);
+	pressure_review(pool);
+	pthread_mutex_unlock(&pool->lock);
+	if (count > 0)
+		return count;
+	if (status != -EAGAIN)
 		report_limit(pool, status);
-	return status;
+	errno = status == -EAGAIN ? EAGAIN : ENOMEM;
+	return 0;
 }
 
 unsigned
 pool_get(struct pool *pool, struct xr_block **blocks, unsigned n)
 {
-	unsigned count;
+	return get(pool, blocks, n, false);
+}
 
-	while ((count = take_locked(pool, blocks, n)) == 0) {
-		if (pool_grow(pool) != 0) {
-			errno = ENOMEM;
-			return 0;
-		}
-	}
-	return count;
+unsigned
+pool_get_recv(struct pool *pool, struct xr_block **blocks, unsigned n)
+{
+	return get(pool, blocks, n, true);
+}
+
+void
+pool_await(struct pool *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+	growth_wait(pool);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+int
+pool_grow(struct pool *pool)
+{
+	int status = 0;
+
+	pthread_mutex_lock(&pool->lock);
+	while (pool->idle == 0 && status == 0)
+		status = get_more(pool, false);
+	pthread_mutex_unlock(&pool->lock);
+	if (status != 0)
+		report_limit(pool, status);
+	return status;
+}
+
+/* ---- figures ---- */
+
+void
+pool_recv_slots_add(struct pool *pool, long n)
+{
+	__atomic_fetch_add(&pool->recv_slots, n, __ATOMIC_RELAXED);
 }
 
 void
 pool_figures(struct pool *pool, struct pool_figures *figures)
 {
+	size_t boxed = outbox_count(pool);
+
 	pthread_mutex_lock(&pool->lock);
 	figures->regions = pool->regions;
 	figures->blocks = pool->blocks;
-	figures->free = free_blocks(pool);
+	figures->free = pool->idle + boxed;
 	pthread_mutex_unlock(&pool->lock);
 }

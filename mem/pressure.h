@@ -20,12 +20,16 @@ size_t pressure_capacity_bytes(enum block_type type);
 size_t pressure_available_bytes(enum block_type type);
 
 /*
- * The calling lcore found no block of the type: once some have come home, or the pool has grown, the wake function is
- * called, once per call of this. False: there are blocks again, and nothing will be called.
+ * The calling lcore found no block of the type to receive into: once some have come home, or the pool has grown, the
+ * wake function is called, once per call of this. False: there are blocks again (the reserve included), and nothing
+ * will be called. On a thread that is no lcore: true, and nothing will be called either.
  */
 bool pressure_wait(enum block_type type);
 
-/* What wakes an lcore; any thread calls it, also with the pool's lock held: it must only post a message. NULL: nothing.
+/*
+ * What wakes an lcore; any thread calls it, also with the pool's lock held: it must only post a message. NULL: nothing.
+ * It is also called for lcores that have not waited, when they keep free blocks that others wait for: the turn that it
+ * causes brings these home (block_turn_end()).
  */
 void pressure_set_wake(void (*wake)(unsigned lcore_index));
 

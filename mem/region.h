@@ -6,6 +6,9 @@
  * Regions: hugepage-backed slabs of one block type on one node. One address range is reserved for the process and cut
  * into slots of a power of two, so that an address leads to its region by a subtraction and a shift. A region stays
  * until the end.
+ *
+ * A region may also be memory that the application has mapped, anywhere: blocks tell the number of their region, and
+ * an address is looked up in a table.
  */
 
 #include "mem/block.h"
@@ -16,6 +19,7 @@ struct region {
 	char *addr;
 	size_t bytes; /* written last: 0 until the region is there */
 	bool taken;   /* the slot is a region's, or will be */
+	bool user;    /* the application's own memory */
 	unsigned index;
 	int node; /* of the pool that it serves */
 	enum block_type type;
@@ -27,9 +31,10 @@ struct region {
 };
 
 struct region_config {
-	size_t slot_bytes; /* of the largest region there will be */
-	size_t max_bytes;  /* over all regions, 0: no cap */
-	unsigned slots;	   /* at most REGION_SLOTS_MAX */
+	size_t slot_bytes;   /* of the largest region there will be */
+	size_t max_bytes;    /* over all regions, 0: no cap */
+	unsigned slots;	     /* for regions of the library's own */
+	unsigned user_slots; /* and of the application's; together at most REGION_SLOTS_MAX */
 	bool try_1g;
 	bool require_hugepages;
 	bool strict_numa;
@@ -40,14 +45,35 @@ struct region_config {
 /* Reserves the range. -ENOMEM: not to be had. */
 int region_init(const struct region_config *config);
 
-/* Unmaps everything. */
+/* Unmaps everything but the application's own. */
 void region_fini(void);
 
+struct region_want {
+	enum block_type type;
+	int node;
+	size_t bytes;
+	bool ahead; /* of need: leaves the machine as much again, or doesn't try */
+	bool quiet; /* a failure has been logged already */
+};
+
 /*
- * Maps, binds, populates and registers a region; the pages may be another node's. Any thread; blocks as long as that
- * takes. -ENOSPC: no slot is left; -EDQUOT: max_bytes; -ENOMEM or a registration's error after one log line.
+ * Maps, binds, populates and registers a region; the pages may be another node's, and with 1 GiB pages it is as long
+ * as they are. Any thread; blocks as long as that takes. -ENOSPC: no slot is left; -EDQUOT: max_bytes; -ENOMEM or a
+ * registration's error after one log line.
  */
-int region_create(enum block_type type, int node, size_t bytes, struct region **region);
+int region_create(const struct region_want *want, struct region **region);
+
+/*
+ * Registers memory that the application has mapped. -EEXIST: it overlaps a region or the reserved range; -ENOSPC,
+ * -ENOMEM, a registration's error after one log line.
+ */
+int region_add(enum block_type type, int node, void *addr, size_t bytes, struct region **region);
+
+/* The most bytes that a region of so many may come to have. */
+size_t region_bytes_at_most(size_t bytes);
+
+/* Bytes that may still be mapped under max_bytes; a relaxed read. */
+size_t region_budget(void);
 
 /* The region that an address lies in; NULL. Any thread. */
 struct region *region_find(const void *addr);

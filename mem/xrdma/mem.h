@@ -84,7 +84,7 @@ struct xr_mem_info {
 	size_t cached;	       /**< free ones in the lcores' caches, or on their way home */
 	size_t recv_slots;     /**< posted as receive buffers */
 	size_t in_use;	       /**< in the connections' queues and in the application's hands */
-	size_t in_use_peak;    /**< the most that was ever not free, receive slots included */
+	size_t in_use_peak;    /**< the most that was ever not free, receive slots and caches included */
 	uint64_t remote_frees; /**< freed off the node's own lcores, and sent home */
 	uint64_t grown;	       /**< regions that were mapped after the first */
 	uint64_t grown_us;     /**< the time that took, in all */

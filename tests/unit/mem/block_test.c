@@ -15,12 +15,12 @@ all_through_cache(unsigned cached)
 	fixture_lcore_start(cached);
 	for (int round = 0; round < 2; round++) {
 		for (unsigned i = 0; i < total; i++) {
-			all[i] = block_alloc(BLOCK_DEFAULT);
+			all[i] = fixture_any_block(BLOCK_DEFAULT);
 			ASSERT_FATAL(all[i] != NULL);
 			CU_ASSERT(all[i]->refs == 1 && all[i]->type == BLOCK_DEFAULT);
 			memset(block_payload(all[i]), round, block_payload_bytes(BLOCK_DEFAULT));
 		}
-		CU_ASSERT_PTR_NULL(block_alloc(BLOCK_DEFAULT));
+		CU_ASSERT_PTR_NULL(fixture_any_block(BLOCK_DEFAULT));
 		ASSERT_EQ(errno, ENOMEM);
 		ASSERT_EQ(fixture_in_use(BLOCK_DEFAULT), total);
 		for (unsigned i = 0; i < total; i++) {

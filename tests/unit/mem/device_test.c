@@ -45,7 +45,7 @@ new_region(void)
 {
 	struct region *region = NULL;
 
-	ASSERT_FATAL(region_create(BLOCK_DEFAULT, 0, FIXTURE_REGION_BYTES, &region) == 0);
+	ASSERT_FATAL(fixture_region(BLOCK_DEFAULT, 0, FIXTURE_REGION_BYTES, &region) == 0);
 	return region;
 }
 
@@ -138,11 +138,11 @@ test_region_that_a_device_refuses(void)
 	ASSERT_EQ(mem_device_add(0, &ops), 0);
 	ASSERT_EQ(mem_device_add(1, &ops), 0);
 	fake.fail_at_call = 2;
-	ASSERT_EQ(region_create(BLOCK_DEFAULT, 0, FIXTURE_REGION_BYTES, &region), -EIO);
+	ASSERT_EQ(fixture_region(BLOCK_DEFAULT, 0, FIXTURE_REGION_BYTES, &region), -EIO);
 	ASSERT_EQ(fake.registered[0], 0);
 	ASSERT_EQ(fake.registered[1], 0);
 	CU_ASSERT_PTR_NULL(region_at(0));
-	ASSERT_EQ(region_create(BLOCK_DEFAULT, 0, FIXTURE_REGION_BYTES, &region), 0);
+	ASSERT_EQ(fixture_region(BLOCK_DEFAULT, 0, FIXTURE_REGION_BYTES, &region), 0);
 	ASSERT_EQ(fake.registered[0] + fake.registered[1], 2);
 	fixture_stop();
 }

@@ -42,6 +42,14 @@ fixture_start_with(unsigned max_regions, size_t max_bytes, unsigned nodes)
 	ASSERT_FATAL(pool_init(&pool) == 0);
 }
 
+static inline int
+fixture_region(enum block_type type, int node, size_t bytes, struct region **region)
+{
+	struct region_want want = {.type = type, .node = node, .bytes = bytes};
+
+	return region_create(&want, region);
+}
+
 static inline void
 fixture_start(unsigned max_regions)
 {
@@ -87,6 +95,15 @@ fixture_figures(enum block_type type)
 
 	pool_figures(pool_of(0, type), &figures);
 	return figures;
+}
+
+/* A block as long as there is any, the reserve's too. */
+static inline struct xr_block *
+fixture_any_block(enum block_type type)
+{
+	struct xr_block *block = block_alloc(type);
+
+	return block ? block : block_alloc_recv(type);
 }
 
 /* Blocks that somebody holds, of those that the calling thread's cache does not. */

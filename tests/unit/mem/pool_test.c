@@ -6,13 +6,13 @@
 
 static struct xr_block *all[8 * FIXTURE_BLOCKS];
 
-/* Takes until the pool gives no more. */
+/* Takes until the pool gives no more, and then its reserve. */
 static unsigned
 drain(struct pool *pool, unsigned batch)
 {
 	unsigned count = 0, got;
 
-	while ((got = pool_get(pool, all + count, batch)) > 0)
+	while ((got = pool_get(pool, all + count, batch)) > 0 || (got = pool_get_recv(pool, all + count, batch)) > 0)
 		count += got;
 	return count;
 }

@@ -27,7 +27,7 @@ test_address_leads_to_region(void)
 
 	start(4 * MIB, 0, 3);
 	for (unsigned i = 0; i < 3; i++) {
-		ASSERT_FATAL(region_create((enum block_type)i, 0, 4 * MIB, &regions[i]) == 0);
+		ASSERT_FATAL(fixture_region((enum block_type)i, 0, 4 * MIB, &regions[i]) == 0);
 		ASSERT_EQ(regions[i]->index, i);
 		ASSERT_EQ(regions[i]->type, i);
 		ASSERT_EQ((uintptr_t)regions[i]->addr % HUGEPAGE_2M_BYTES, 0);
@@ -52,8 +52,8 @@ test_gaps_are_nobodys(void)
 	struct region *first, *second;
 
 	start(6 * MIB, 0, 4);
-	ASSERT_FATAL(region_create(BLOCK_DEFAULT, 0, 6 * MIB, &first) == 0);
-	ASSERT_FATAL(region_create(BLOCK_DEFAULT, 0, 2 * MIB, &second) == 0);
+	ASSERT_FATAL(fixture_region(BLOCK_DEFAULT, 0, 6 * MIB, &first) == 0);
+	ASSERT_FATAL(fixture_region(BLOCK_DEFAULT, 0, 2 * MIB, &second) == 0);
 	ASSERT_EQ(second->addr - first->addr, 8 * MIB);
 	CU_ASSERT(region_find(first->addr + 6 * MIB - 1) == first);
 	CU_ASSERT_PTR_NULL(region_find(first->addr + 6 * MIB));
@@ -72,9 +72,9 @@ test_slots_run_out(void)
 	struct region *region;
 
 	start(2 * MIB, 0, 2);
-	ASSERT_EQ(region_create(BLOCK_DEFAULT, 0, 2 * MIB, &region), 0);
-	ASSERT_EQ(region_create(BLOCK_DEFAULT, 0, 2 * MIB, &region), 0);
-	ASSERT_EQ(region_create(BLOCK_DEFAULT, 0, 2 * MIB, &region), -ENOSPC);
+	ASSERT_EQ(fixture_region(BLOCK_DEFAULT, 0, 2 * MIB, &region), 0);
+	ASSERT_EQ(fixture_region(BLOCK_DEFAULT, 0, 2 * MIB, &region), 0);
+	ASSERT_EQ(fixture_region(BLOCK_DEFAULT, 0, 2 * MIB, &region), -ENOSPC);
 	stop();
 }
 
@@ -84,10 +84,10 @@ test_cap_over_all(void)
 	struct region *region;
 
 	start(4 * MIB, 7 * MIB, 8);
-	ASSERT_EQ(region_create(BLOCK_DEFAULT, 0, 4 * MIB, &region), 0);
-	ASSERT_EQ(region_create(BLOCK_LARGE, 0, 4 * MIB, &region), -EDQUOT);
-	ASSERT_EQ(region_create(BLOCK_LARGE, 0, 2 * MIB, &region), 0);
-	ASSERT_EQ(region_create(BLOCK_HUGE, 0, 2 * MIB, &region), -EDQUOT);
+	ASSERT_EQ(fixture_region(BLOCK_DEFAULT, 0, 4 * MIB, &region), 0);
+	ASSERT_EQ(fixture_region(BLOCK_LARGE, 0, 4 * MIB, &region), -EDQUOT);
+	ASSERT_EQ(fixture_region(BLOCK_LARGE, 0, 2 * MIB, &region), 0);
+	ASSERT_EQ(fixture_region(BLOCK_HUGE, 0, 2 * MIB, &region), -EDQUOT);
 	stop();
 }
 
@@ -107,10 +107,10 @@ test_failed_mapping_gives_all_back(void)
 	start(4 * MIB, 4 * MIB, 1);
 	g_hugepage_sys.available_bytes = nothing_available;
 	for (int i = 0; i < 3; i++)
-		ASSERT_EQ(region_create(BLOCK_DEFAULT, 0, 4 * MIB, &region), -ENOMEM);
+		ASSERT_EQ(fixture_region(BLOCK_DEFAULT, 0, 4 * MIB, &region), -ENOMEM);
 	CU_ASSERT_PTR_NULL(region_at(0));
 	g_hugepage_sys = real;
-	ASSERT_EQ(region_create(BLOCK_DEFAULT, 0, 4 * MIB, &region), 0);
+	ASSERT_EQ(fixture_region(BLOCK_DEFAULT, 0, 4 * MIB, &region), 0);
 	stop();
 }
 

@@ -127,7 +127,8 @@ static unsigned g_taken_count;
 static void
 take_all_blocks(void)
 {
-	while (g_taken_count < 2 * POOL_BLOCKS && (g_taken[g_taken_count] = block_alloc(BLOCK_DEFAULT)))
+	while (g_taken_count < 2 * POOL_BLOCKS && ((g_taken[g_taken_count] = block_alloc(BLOCK_DEFAULT)) ||
+						   (g_taken[g_taken_count] = block_alloc_recv(BLOCK_DEFAULT))))
 		g_taken_count++;
 }
 
