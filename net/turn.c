@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "net/turn.h"
+#include "mem/block.h"
 #include "net/conn.h"
 #include "net/listener.h"
 #include "net/rdma_provider.h"
@@ -92,6 +93,7 @@ flush_poll(struct source *source, struct reactor *reactor)
 	}
 	work += finish_ended(net);
 	drain_progress(net);
+	block_turn_end();
 	return work;
 }
 

@@ -17,13 +17,27 @@
 
 /* ---- life ---- */
 
+/* Connections may come faster than regions are mapped: for one that is on its way it is worth waiting. */
+static unsigned
+fill_slots(enum block_type type, struct xr_block **blocks, unsigned slots)
+{
+	unsigned count = block_alloc_bulk(type, blocks, slots);
+
+	while (count < slots && errno == EAGAIN) {
+		block_await(type);
+		count += block_alloc_bulk(type, blocks + count, slots - count);
+	}
+	return count;
+}
+
 int
 recv_init(struct receiver *recv, enum block_type type, uint16_t slots, struct xr_block **blocks, uint16_t *idle)
 {
 	recv->blocks = blocks;
 	recv->idle = idle;
 	recv->type = (uint8_t)type;
-	recv->slots = (uint16_t)block_alloc_bulk(type, blocks, slots);
+	recv->slots = (uint16_t)fill_slots(type, blocks, slots);
+	block_recv_slots_add(type, recv->slots);
 	if (recv->slots < slots)
 		return -ENOMEM;
 	for (uint16_t slot = 0; slot < slots; slot++)
@@ -38,6 +52,7 @@ recv_clear(struct receiver *recv)
 	for (uint16_t slot = 0; slot < recv->slots; slot++)
 		if (recv->blocks[slot])
 			block_drop(recv->blocks[slot]);
+	block_recv_slots_add(recv->type, recv->starved - recv->slots);
 	xr_iobuf_clear(&recv->early);
 	spill_leave(recv->spill);
 }
@@ -58,7 +73,7 @@ post_chain(struct endpoint *endpoint)
 		char *payload = block_payload(recv->blocks[slots[i]]);
 
 		sge[i] = (struct ibv_sge){(uintptr_t)payload, (uint32_t)block_payload_bytes(recv->type), 0};
-		if (mem_lkey(endpoint_device(endpoint), payload, &sge[i].lkey))
+		if (mem_block_lkey(endpoint_device(endpoint), recv->blocks[slots[i]], &sge[i].lkey))
 			return -ENODEV;
 		wrs[i] = (struct ibv_recv_wr){
 			.wr_id = wr_id_make(endpoint->handle, WR_RECV, slots[i]),
@@ -113,7 +128,7 @@ complain_of_hunger(struct endpoint *endpoint)
 static struct xr_block *
 fresh_block(struct endpoint *endpoint)
 {
-	struct xr_block *block = block_alloc(endpoint->recv.type);
+	struct xr_block *block = block_alloc_recv(endpoint->recv.type);
 
 	if (block)
 		scarcity_over(&endpoint->conn->home->scarcity);
@@ -139,6 +154,7 @@ feed(struct endpoint *endpoint)
 		}
 		recv->blocks[slot] = block;
 		recv->starved--;
+		block_recv_slots_add(recv->type, 1);
 		recv->starved_us = xr_now_us(); /* as long as it gets some, it is patient */
 		make_ready(recv, slot, true);
 	}
@@ -171,6 +187,7 @@ starve(struct endpoint *endpoint, uint16_t slot)
 
 	recv->blocks[slot] = NULL;
 	recv->starved++;
+	block_recv_slots_add(recv->type, -1);
 	recv->idle[recv->slots - recv->starved] = slot;
 	figure_count(RDMA_STARVED, 1);
 	if (xr_timer_armed(&recv->hunger))

@@ -392,7 +392,8 @@ take_all_blocks(void *arg)
 	struct xr_block *block;
 
 	(void)arg;
-	while (g_hoard.count < 16384 && (block = block_alloc(BLOCK_DEFAULT)))
+	while (g_hoard.count < 16384 &&
+	       ((block = block_alloc(BLOCK_DEFAULT)) || (block = block_alloc_recv(BLOCK_DEFAULT))))
 		g_hoard.blocks[g_hoard.count++] = block;
 }
 
