@@ -9,8 +9,8 @@ ifeq ($(filter-out $(PLAIN_GOALS),$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
-CHECK_PARTS := build unit native model fuzz $(if $(filter no,$(RDMA)),,lab lab2) lint format matrix san-address san-thread
-FULL_PARTS  := $(CHECK_PARTS) model-full repeat fuzz-long bench
+CHECK_PARTS := build unit native model fuzz $(if $(filter no,$(RDMA)),,lab lab2 lab-small) lint format matrix san-address san-thread
+FULL_PARTS  := $(CHECK_PARTS) model-full repeat long fuzz-long bench
 
 .PHONY: check check-full $(FULL_PARTS:%=check-%)
 check: packages

@@ -184,19 +184,39 @@ class Program:
 
     def cpu_seconds(self):
         """CPU time so far, to the nanosecond, summed over its threads."""
-        return sum(int(self._task(task, "schedstat").split()[0]) for task in self._tasks()) / 1e9
+        return sum(thread.ran_ns() for thread in self.threads()) / 1e9
 
     def switches(self):
         """How often its threads have given up a processor of their own will, each sleep being one."""
-        pattern = r"^voluntary_ctxt_switches:\s*(\d+)"
-        return sum(int(re.search(pattern, self._task(task, "status"), re.M).group(1)) for task in self._tasks())
+        return sum(thread.switches() for thread in self.threads())
 
-    def _tasks(self):
-        return os.listdir(f"/proc/{self.pid}/task")
+    def threads(self):
+        return [Thread(f"/proc/{self.pid}/task/{task}") for task in os.listdir(f"/proc/{self.pid}/task")]
 
-    def _task(self, task, file):
-        with open(f"/proc/{self.pid}/task/{task}/{file}", encoding="ascii") as status:
-            return status.read()
+
+class Thread:
+    """One of a program's, as the kernel knows it."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self.processors = self._status("Cpus_allowed_list")
+
+    def ran_ns(self):
+        return int(self._read("schedstat").split()[0])
+
+    def scheduled_ns(self):
+        """The time that it ran, and that it waited for a processor to run on."""
+        return sum(map(int, self._read("schedstat").split()[:2]))
+
+    def switches(self):
+        return int(self._status("voluntary_ctxt_switches"))
+
+    def _status(self, name):
+        return re.search(rf"^{name}:\s*(\S+)", self._read("status"), re.M).group(1)
+
+    def _read(self, file):
+        with open(os.path.join(self._folder, file), encoding="ascii") as text:
+            return text.read()
 
 
 class Server(Program):
