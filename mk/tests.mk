@@ -99,7 +99,7 @@ run-unit: tests
 	@$(RUN) --name unit $(UNIT_BIN)
 
 run-native: all
-	@$(RUN) --name native $(NATIVE_BIN) $(INTEGRATION)
+	@$(RUN) --name native $(NATIVE_BIN) $(NUMA_BIN) $(INTEGRATION)
 
 run-fuzz: FUZZ_S = 3
 run-fuzz: fuzz
@@ -117,14 +117,14 @@ run-san-thread:
 	+@$(BUILD) O=$(O)/san-thread SAN=thread run-sanitized
 
 run-sanitized: all
-	@$(RUN) --name san-$(firstword $(subst $(comma),$(space),$(SAN))) $(UNIT_BIN) $(NATIVE_BIN) $(INTEGRATION)
+	@$(RUN) --name san-$(firstword $(subst $(comma),$(space),$(SAN))) $(UNIT_BIN) $(NATIVE_BIN) $(NUMA_BIN) $(INTEGRATION)
 
 # What takes longer: the rare failure of one run in many, and inputs that a few seconds do not reach.
 REPEAT ?= 3
 
 .PHONY: run-repeat run-long run-fuzz-long run-bench bench
 run-repeat: all
-	@$(RUN) --name repeat --repeat $(REPEAT) $(UNIT_BIN) $(NATIVE_BIN) $(INTEGRATION)
+	@$(RUN) --name repeat --repeat $(REPEAT) $(UNIT_BIN) $(NATIVE_BIN) $(NUMA_BIN) $(INTEGRATION)
 
 # Tests whose length may be chosen, at the length that the figures of the documentation stand on.
 run-long: all
