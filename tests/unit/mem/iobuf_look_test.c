@@ -67,6 +67,8 @@ test_peek(void)
 	memset(scratch, 0, sizeof scratch);
 	CU_ASSERT(xr_iobuf_peek(&buf, 0, 11, scratch) == scratch);
 	CU_ASSERT(memcmp(scratch, pattern, 11) == 0 && scratch[11] == 0);
+	CU_ASSERT(xr_iobuf_peek(&buf, 5, 8, scratch) == scratch);
+	CU_ASSERT(memcmp(scratch, pattern + 5, 8) == 0);
 	CU_ASSERT(xr_iobuf_peek(&buf, 9, 21, scratch) == scratch);
 	CU_ASSERT(memcmp(scratch, pattern + 9, 21) == 0);
 	CU_ASSERT_PTR_NULL(xr_iobuf_peek(&buf, 0, 31, scratch));
