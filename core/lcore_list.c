@@ -161,6 +161,7 @@ scan_group(struct number_set *set, const char **at, const char **why)
 	int rc;
 
 	++*at;
+	number_skip_blanks(at);
 	if (**at == ')') {
 		*why = "() is empty";
 		return -EINVAL;
@@ -174,6 +175,7 @@ scan_group(struct number_set *set, const char **at, const char **why)
 		return -EINVAL;
 	}
 	++*at;
+	number_skip_blanks(at);
 	return 0;
 }
 
@@ -181,7 +183,10 @@ scan_group(struct number_set *set, const char **at, const char **why)
 static int
 scan_set(struct number_set *set, const char **at, const char **why)
 {
-	int rc = **at == '(' ? scan_group(set, at, why) : number_set_scan_range(set, at, why);
+	int rc;
+
+	number_skip_blanks(at);
+	rc = **at == '(' ? scan_group(set, at, why) : number_set_scan_range(set, at, why);
 
 	return rc ? rc : number_set_close(set, why);
 }
@@ -191,9 +196,12 @@ static int
 scan_item(struct builder *builder, const char **at, const char **why)
 {
 	struct number_set ids = {0}, cpus = {0};
-	bool grouped = **at == '(';
-	int rc = scan_set(&ids, at, why);
+	bool grouped;
+	int rc;
 
+	number_skip_blanks(at);
+	grouped = **at == '(';
+	rc = scan_set(&ids, at, why);
 	if (rc == 0 && **at == '@') {
 		++*at;
 		rc = scan_set(&cpus, at, why);

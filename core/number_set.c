@@ -79,18 +79,38 @@ number_set_add(struct number_set *set, unsigned first, unsigned last, const char
 	return 0;
 }
 
+void
+number_skip_blanks(const char **at)
+{
+	while (isblank((unsigned char)**at))
+		++*at;
+}
+
+/* A number and the blanks around it. */
+static int
+scan_end(const char **at, unsigned *number, const char **why)
+{
+	int rc;
+
+	number_skip_blanks(at);
+	rc = number_scan(at, number, why);
+	if (rc == 0)
+		number_skip_blanks(at);
+	return rc;
+}
+
 int
 number_set_scan_range(struct number_set *set, const char **at, const char **why)
 {
 	unsigned first, last;
-	int rc = number_scan(at, &first, why);
+	int rc = scan_end(at, &first, why);
 
 	if (rc)
 		return rc;
 	last = first;
 	if (**at == '-') {
 		++*at;
-		rc = number_scan(at, &last, why);
+		rc = scan_end(at, &last, why);
 		if (rc)
 			return rc;
 		if (**at == '-') {

@@ -3,7 +3,8 @@
 #define CORE_NUMBER_SET_H
 
 /*
- * A set of numbers as people and the kernel write it: `0-3,8`. Numbers and ascending ranges, no number twice.
+ * A set of numbers as people and the kernel write it: `0-3,8`. Numbers and ascending ranges, no number twice; blanks
+ * around them mean nothing.
  *
  * Calls that return an int give 0, or -EINVAL or -ENOMEM with *why set (core/why.h's buffer).
  */
@@ -22,8 +23,10 @@ struct number_set {
 /* The whole text is one set. After an error *set is untouched. */
 int number_set_parse(const char *text, struct number_set *set, const char **why);
 
-/* The pieces for a syntax around it: appends the `N` or `N-M` at *at and moves on behind it. */
+/* The pieces for a syntax around it: appends the `N` or `N-M` at *at and moves on behind it and the blanks there. */
 int number_set_scan_range(struct number_set *set, const char **at, const char **why);
+
+void number_skip_blanks(const char **at);
 
 /* A number with *at in front of it, moved on behind it. */
 int number_scan(const char **at, unsigned *number, const char **why);

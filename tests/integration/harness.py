@@ -193,12 +193,18 @@ class Program:
     def threads(self):
         return [Thread(f"/proc/{self.pid}/task/{task}") for task in os.listdir(f"/proc/{self.pid}/task")]
 
+    def workers(self):
+        """Those of its lcores, the main thread among them: neither helpers nor a sanitizer's."""
+        return [thread for thread in self.threads() if thread.name.startswith("lcore-") or thread.number == self.pid]
+
 
 class Thread:
     """One of a program's, as the kernel knows it."""
 
     def __init__(self, folder):
         self._folder = folder
+        self.number = int(os.path.basename(folder))
+        self.name = self._read("comm").strip()
         self.processors = self._status("Cpus_allowed_list")
 
     def ran_ns(self):

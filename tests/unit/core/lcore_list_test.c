@@ -91,6 +91,8 @@ test_lcores(void)
 	assert_parsed(parse, "0@2,(1-3)@(4-7),5", "0@2 1@4-7 2@4-7 3@4-7 5@5");
 	assert_parsed(parse, "1,2@(5-7),(3-5)@(0,2),(0,6),7-8", "0@0,6 1@1 2@5-7 3@0,2 4@0,2 5@0,2 6@0,6 7@7 8@8");
 	assert_parsed(parse, "4096@1,1@4096", "1@4096 4096@1");
+	assert_parsed(parse, " ( 0 , 2 ) @ ( 4 - 5 ) , 1 @ 7 ", "0@4-5 1@7 2@4-5");
+	assert_parsed(parse, "( 0-1 ) , 4 ", "0@0-1 1@0-1 4@4");
 	assert_parsed(parse, "0@3,1@3", "0@3 1@3");
 }
 
@@ -111,6 +113,8 @@ test_lcores_refused(void)
 	assert_refused(parse, "1@3-2", "range 3-2 runs backwards");
 	assert_refused(parse, "(", "a number is missing at the end");
 	assert_refused(parse, "()", "() is empty");
+	assert_refused(parse, "( )", "() is empty");
+	assert_refused(parse, "0 1", "\"1\" follows where only ',' or the end may");
 	assert_refused(parse, "0@()", "() is empty");
 	assert_refused(parse, "(1,)", "')' stands where a number must be");
 	assert_refused(parse, "(0-1", "a ')' is missing");

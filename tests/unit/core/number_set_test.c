@@ -28,6 +28,8 @@ test_accepted(void)
 	assert_written_as("5-5", "5");
 	assert_written_as("1,2,3", "1-3");
 	assert_written_as("007", "7");
+	assert_written_as(" 1", "1");
+	assert_written_as("1, 3 - 5\t,8 ", "1,3-5,8");
 	assert_written_as("1023,1024,4096", "1023-1024,4096");
 	assert_written_as("1000000", "1000000");
 }
@@ -57,8 +59,10 @@ test_refused(void)
 	assert_refused("0,1,", "a number is missing at the end");
 	assert_refused("-1", "'-' stands where a number must be");
 	assert_refused("+1", "'+' stands where a number must be");
-	assert_refused(" 1", "byte 0x20 stands where a number must be");
-	assert_refused("1, 2", "byte 0x20 stands where a number must be");
+	assert_refused(" ", "a number is missing at the end");
+	assert_refused("1 2", "\"2\" follows where only ',' or the end may");
+	assert_refused("1\n", "\"\n\" follows where only ',' or the end may");
+	assert_refused("\n1", "byte 0x0a stands where a number must be");
 	assert_refused("\xff", "byte 0xff stands where a number must be");
 	assert_refused("x", "'x' stands where a number must be");
 	assert_refused("1x", "\"x\" follows where only ',' or the end may");
