@@ -124,20 +124,10 @@ endpoint_new(const struct qp_want *want, struct arrays *arrays)
 static int
 join_queues(struct endpoint *endpoint, const struct qp_want *want, const char **why)
 {
-	const char *figures = "";
-	int ret;
-
-	endpoint->cq = cq_get(device_at(endpoint->local.device), why);
+	endpoint->cq = cq_join(device_at(endpoint->local.device), endpoint, depth_of(want->sq_size), want->rq_size,
+			       &endpoint->handle, why);
 	if (!endpoint->cq)
 		return -ENODEV;
-	ret = cq_admit(endpoint->cq, endpoint, depth_of(want->sq_size), want->rq_size, &endpoint->handle, &figures);
-	if (ret) {
-		static struct log_limit limit;
-
-		log_limited(&limit, XR_LOG_WARNING, "an RDMA connection goes to TCP: %s", figures);
-		*why = "the completion queues have no room for it";
-		return ret;
-	}
 	endpoint->admitted_send = depth_of(want->sq_size);
 	endpoint->admitted_recv = want->rq_size;
 	return 0;

@@ -17,14 +17,13 @@
 #define ENTRIES_AT_FIRST 8192u
 #define ENTRY_BYTES	 ((size_t)64) /* what drivers take for one, roughly */
 
-static __thread struct cq *t_cqs[MEM_DEVICES] __attribute__((tls_model("initial-exec")));
-
 struct counter g_cq_counters[CQ_COUNTERS] = {
 	[CQ_POLLS] = {"cq_polls", "polls of completion queues", 0},
 	[CQ_COMPLETIONS] = {"cq_completions", "completions taken from completion queues", 0},
 	[CQ_EVENTS] = {"cq_events", "events that completion queues raised", 0},
 	[CQ_STALE] = {"cq_stale", "completions of connections that were gone", 0},
 	[CQ_GROWN] = {"cq_grown", "times that a completion queue was enlarged", 0},
+	[CQ_FURTHER] = {"cq_further", "further pairs of completion queues, made since the others were full", 0},
 };
 
 int
@@ -35,10 +34,10 @@ cq_counters_add(void)
 
 /* ---- making and unmaking ---- */
 
-static unsigned
-entries_limit(const struct cq *cq)
+unsigned
+cq_entries_limit(const struct device *device)
 {
-	return (unsigned)cq->device->attr.max_cqe;
+	return (unsigned)device->attr.max_cqe;
 }
 
 static int
@@ -62,7 +61,7 @@ make_channel(struct cq *cq)
 static int
 make_side(struct cq *cq, struct queue_side *side, int solicited_only)
 {
-	unsigned limit = entries_limit(cq), entries = ENTRIES_AT_FIRST < limit ? ENTRIES_AT_FIRST : limit;
+	unsigned limit = cq_entries_limit(cq->device), entries = ENTRIES_AT_FIRST < limit ? ENTRIES_AT_FIRST : limit;
 	int vectors = cq->device->context->num_comp_vectors;
 
 	side->solicited_only = solicited_only;
@@ -94,7 +93,7 @@ destroy_side(struct cq *cq, struct queue_side *side)
 /* Queue pairs before their queues, and these before their channel; and no event may be unacknowledged, since destroying
  * a queue waits for that. */
 static void
-cq_destroy(struct cq *cq)
+unmake(struct cq *cq)
 {
 	if (cq->channel) {
 		cq_settle_events(cq);
@@ -105,12 +104,11 @@ cq_destroy(struct cq *cq)
 	destroy_side(cq, &cq->send);
 	if (cq->channel)
 		device_undone(cq->device, "destroying a completion channel", ibv_destroy_comp_channel(cq->channel));
-	handles_fini(&cq->endpoints);
 	free(cq);
 }
 
 static struct cq *
-cq_new(struct device *device)
+cq_new(struct device *device, struct handles *endpoints)
 {
 	struct cq *cq = calloc(1, sizeof *cq);
 
@@ -118,18 +116,18 @@ cq_new(struct device *device)
 		return NULL;
 	cq->device = device;
 	cq->lcore_index = t_lcore->index;
+	cq->endpoints = endpoints;
 	CDS_INIT_LIST_HEAD(&cq->touched);
-	handles_init(&cq->endpoints);
 	qp_pool_init(&cq->prepared, device);
 	cq->source = (struct source){.name = "completion queues", .ops = &g_cq_source_ops, .stage = SOURCE_CQ};
 	return cq;
 }
 
-static struct cq *
-cq_create(struct device *device, const char **why)
+struct cq *
+cq_create(struct device *device, struct handles *endpoints, const char **why)
 {
 	static struct log_limit limit;
-	struct cq *cq = cq_new(device);
+	struct cq *cq = cq_new(device, endpoints);
 	int ret;
 
 	if (!cq) {
@@ -139,51 +137,21 @@ cq_create(struct device *device, const char **why)
 	ret = make_queues(cq);
 	if (ret == 0) {
 		source_add(reactor_current(), &cq->source);
-		qp_pool_fill(cq);
 		return cq;
 	}
 	log_limited(&limit, XR_LOG_WARNING, "RDMA device %s gives lcore %u no completion queues: %s%s", device->name,
 		    t_lcore->id, strerror(-ret), memlock_hint(2 * ENTRY_BYTES * ENTRIES_AT_FIRST, ret));
 	*why = "the device gives no completion queue";
-	cq_destroy(cq);
+	unmake(cq);
 	return NULL;
 }
 
-static void
-leave(struct cq **cq)
-{
-	assert((*cq)->members == 0); /* a queue pair goes before its completion queues */
-	source_del(reactor_current(), &(*cq)->source);
-	cq_destroy(*cq);
-	*cq = NULL;
-}
-
-struct cq *
-cq_get(struct device *device, const char **why)
-{
-	struct cq **cq = &t_cqs[device->number];
-
-	if (!device_usable(device)) {
-		*why = "the RDMA device has failed";
-		return NULL;
-	}
-	if (*cq && (*cq)->failed && (*cq)->members) {
-		*why = "the completion queue has failed, and its connections have not ended yet";
-		return NULL;
-	}
-	if (*cq && (*cq)->failed)
-		leave(cq);
-	if (!*cq)
-		*cq = cq_create(device, why);
-	return *cq;
-}
-
 void
-cqs_leave(void)
+cq_destroy(struct cq *cq)
 {
-	for (unsigned i = 0; i < MEM_DEVICES; i++)
-		if (t_cqs[i])
-			leave(&t_cqs[i]);
+	assert(cq->members == 0); /* a queue pair goes before its completion queues */
+	source_del(reactor_current(), &cq->source);
+	unmake(cq);
 }
 
 /* ---- admission ---- */
@@ -206,7 +174,7 @@ resize(struct cq *cq, struct queue_side *side, unsigned entries)
 static int
 grow(struct cq *cq, struct queue_side *side, unsigned wanted)
 {
-	unsigned limit = entries_limit(cq), doubled = side->entries < limit / 2 ? side->entries * 2 : limit;
+	unsigned limit = cq_entries_limit(cq->device), doubled = side->entries < limit / 2 ? side->entries * 2 : limit;
 
 	if (wanted < doubled && resize(cq, side, doubled) == 0)
 		return 0;
@@ -216,7 +184,7 @@ grow(struct cq *cq, struct queue_side *side, unsigned wanted)
 static int
 make_room(struct cq *cq, struct queue_side *side, unsigned more, const char **why)
 {
-	unsigned in_use = side->used + side->leaving, limit = entries_limit(cq);
+	unsigned in_use = side->used + side->leaving, limit = cq_entries_limit(cq->device);
 	int ret;
 
 	if (in_use + more <= side->entries)
@@ -247,10 +215,11 @@ cq_admit(struct cq *cq, struct endpoint *endpoint, unsigned send_depth, unsigned
 		ret = make_room(cq, &cq->recv, recv_depth, why);
 	if (ret)
 		return ret;
-	if (handles_add(&cq->endpoints, endpoint, handle)) {
+	if (handles_add(cq->endpoints, endpoint, handle)) {
 		*why = "no memory";
 		return -ENOMEM;
 	}
+	handles_find(cq->endpoints, *handle)->cq = cq;
 	cq->members++;
 	cq->send.used += send_depth;
 	cq->recv.used += recv_depth;
@@ -267,7 +236,7 @@ give_back_room(struct queue_side *side, unsigned depth)
 void
 cq_dismiss(struct cq *cq, uint32_t handle, unsigned send_depth, unsigned recv_depth)
 {
-	handles_remove(&cq->endpoints, handle);
+	handles_remove(cq->endpoints, handle);
 	cq->members--;
 	give_back_room(&cq->send, send_depth);
 	give_back_room(&cq->recv, recv_depth);
@@ -275,34 +244,20 @@ cq_dismiss(struct cq *cq, uint32_t handle, unsigned send_depth, unsigned recv_de
 
 /* ---- failures ---- */
 
-void
-cq_event_of(struct device *device, uint32_t handle, enum ibv_event_type type)
-{
-	struct cq *cq = t_cqs[device->number];
-	struct handle_entry *entry = cq ? handles_find(&cq->endpoints, handle) : NULL;
-
-	if (entry)
-		endpoint_async_event(entry->endpoint, type);
-}
-
 static void
 tell_everyone(struct cq *cq, enum ibv_event_type type)
 {
-	for (uint32_t i = 0; i < cq->endpoints.room; i++) {
-		struct endpoint *endpoint = cq->endpoints.entries[i].endpoint;
+	for (uint32_t i = 0; i < cq->endpoints->room; i++) {
+		const struct handle_entry *entry = &cq->endpoints->entries[i];
 
-		if (endpoint)
-			endpoint_async_event(endpoint, type);
+		if (entry->endpoint && entry->cq == cq)
+			endpoint_async_event(entry->endpoint, type);
 	}
 }
 
 void
-cq_event(struct device *device, enum ibv_event_type type)
+cq_failed(struct cq *cq, enum ibv_event_type type)
 {
-	struct cq *cq = t_cqs[device->number];
-
-	if (!cq)
-		return;
 	cq->failed = true;
 	tell_everyone(cq, type);
 }
@@ -313,8 +268,7 @@ cq_fail(struct cq *cq, const char *what)
 	if (cq->failed)
 		return;
 	log_error("RDMA device %s: a completion queue of lcore %u has failed: %s", cq->device->name, t_lcore->id, what);
-	cq->failed = true;
-	tell_everyone(cq, IBV_EVENT_CQ_ERR);
+	cq_failed(cq, IBV_EVENT_CQ_ERR);
 }
 
 /* ---- what it is ---- */

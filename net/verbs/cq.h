@@ -45,10 +45,18 @@ wr_id_value(uint64_t wr_id)
 }
 
 /*
- * The calling lcore's queues on the device; made when there are none, and made anew when they have failed and nobody
- * uses them any more. Not from inside a poll. NULL with *why (static text): TCP then.
+ * The calling lcore's first queues on the device; made when there are none, and made anew when they have failed and
+ * nobody uses them any more. Not from inside a poll. NULL with *why (static text): TCP then.
  */
 struct cq *cq_get(struct device *device, const char **why);
+
+/*
+ * Finds the endpoint, with queues of these depths, a place in the calling lcore's queues on the device: cq_admit() into
+ * the first that have room or can grow, or into further ones. Errors as with cq_get(); where no limit of the device's
+ * admits it, the figures are in the log.
+ */
+struct cq *cq_join(struct device *device, struct endpoint *endpoint, unsigned send_depth, unsigned recv_depth,
+		   uint32_t *handle, const char **why);
 
 /*
  * Admits an endpoint with queues of these depths: room for all of its completions, and a handle for wr_id. The queues

@@ -2,7 +2,10 @@
 #ifndef NET_VERBS_CQ_PRIVATE_H
 #define NET_VERBS_CQ_PRIVATE_H
 
-/* The completion queues as their two files see them: cq.c makes them and gives room in them, cq_source.c polls them. */
+/*
+ * The completion queues as their files see them: cq.c makes a pair and gives room in it, cq_set.c has all of an lcore
+ * and a device, cq_source.c polls one.
+ */
 
 #include "core/counter.h"
 #include "net/verbs/cq.h"
@@ -27,11 +30,12 @@ struct cq {
 	unsigned members; /* endpoints admitted */
 	bool failed;	  /* gives no completions any more */
 	struct queue_side recv, send;
-	struct handles endpoints;
+	struct handles *endpoints; /* of all that the lcore has on the device */
 	struct qp_pool prepared;
 	struct cds_list_head touched; /* struct handle_entry: had a completion in this poll */
 	struct ibv_comp_channel *channel;
 	struct xr_fd events;
+	struct cq *next; /* the further ones */
 };
 
 enum cq_counter {
@@ -40,6 +44,7 @@ enum cq_counter {
 	CQ_EVENTS,
 	CQ_STALE,
 	CQ_GROWN,
+	CQ_FURTHER,
 	CQ_COUNTERS,
 };
 
@@ -50,6 +55,18 @@ cq_count(enum cq_counter counter, uint64_t n)
 {
 	counter_add(&g_cq_counters[counter], n);
 }
+
+/* A pair of queues whose endpoints get their handles there, in the calling lcore's loop. NULL with *why. */
+struct cq *cq_create(struct device *device, struct handles *endpoints, const char **why);
+
+/* No endpoint is in it any more. */
+void cq_destroy(struct cq *cq);
+
+/* How many entries the device allows a queue. */
+unsigned cq_entries_limit(const struct device *device);
+
+/* It gives no completions any more: its endpoints are told. */
+void cq_failed(struct cq *cq, enum ibv_event_type type);
 
 /* Whoever waits for a completion would wait for ever: tells every endpoint. what: for the log. */
 void cq_fail(struct cq *cq, const char *what);

@@ -17,7 +17,7 @@
 static void
 dispatch(struct cq *cq, const struct ibv_wc *wc)
 {
-	struct handle_entry *entry = handles_find(&cq->endpoints, (uint32_t)(wc->wr_id >> 32));
+	struct handle_entry *entry = handles_find(cq->endpoints, (uint32_t)(wc->wr_id >> 32));
 
 	if (!entry) {
 		cq_count(CQ_STALE, 1);

@@ -3,17 +3,19 @@
 #define NET_VERBS_HANDLE_H
 
 /*
- * Handles: small numbers for the endpoints of a completion queue, which wr_id carries. The upper half is a generation,
- * so that the handle of an endpoint that is gone leads nowhere although its place is in use again.
+ * Handles: small numbers for the endpoints of an lcore on a device, which wr_id carries. The upper half is a
+ * generation, so that the handle of an endpoint that is gone leads nowhere although its place is in use again.
  */
 
 #include <stdint.h>
 #include <urcu/list.h>
 
+struct cq;
 struct endpoint;
 
 struct handle_entry {
 	struct endpoint *endpoint; /* NULL: free */
+	struct cq *cq;		   /* where its completions come */
 	struct cds_list_head touched;
 	uint16_t generation;
 	uint32_t next_free;

@@ -154,6 +154,7 @@ test_no_room_in_cq(void)
 	struct fake_device card = fake_device("fake0", "127.0.0.1");
 
 	card.max_cqe = 200;
+	card.max_cq = 2;
 	rdma_up_with(&card, NULL);
 	expect_fallback("the completion queues have no room for it");
 }

@@ -225,7 +225,7 @@ test_completion_queue(void)
 	run(completion_queue_fails);
 }
 
-/* No room in the completion queues: TCP, on the same connection. */
+/* No room in the completion queues, and none for others: TCP, on the same connection. */
 static void
 no_room(void)
 {
@@ -235,7 +235,7 @@ no_room(void)
 	talk(&g_second, 10000);
 	NET_CHECK(
 		net_logged("an RDMA connection goes to TCP: the completion queue of fake0 is full: 320 entries are in "
-			   "use, 160 more are needed, and the device allows 400"));
+			   "use, 160 more are needed, and the device allows 400; there can be no further one"));
 	/* And RDMA again once the first one has left it. */
 	rdma_close(g_first.client.conn);
 	assert_closed(&g_first, 0);
@@ -244,21 +244,52 @@ no_room(void)
 	talk(&g_third, 10000);
 }
 
+/* Each pair has room for one connection: both of its sides are in it. */
 static void
-test_no_room(void)
+further_queues(void)
+{
+	struct pair *const pairs[] = {&g_first, &g_second, &g_third};
+
+	for (int i = 0; i < 3; i++)
+		connect_pair(pairs[i], XR_RDMA_REQUIRE, "rdma", "");
+	for (int i = 0; i < 3; i++)
+		talk(pairs[i], 10000);
+	NET_CHECK(fake_alive(FAKE_CQS) == 6);
+	for (int i = 0; i < 3; i++) {
+		rdma_close(pairs[i]->client.conn);
+		assert_closed(pairs[i], 0);
+	}
+}
+
+static void
+run_on_small_queues(int max_cq, void (*script)(void))
 {
 	struct fake_device card = fake_device("fake0", "127.0.0.1");
 
 	card.max_cqe = 400;
+	card.max_cq = max_cq;
 	rdma_card(&card);
 	net_up(1, "--rdma_retry_after_s", "0", NULL);
 	g_door = (struct probe){.on_open = at_the_door};
 	g_listener = probe_listen(&g_door, NULL);
-	g_script = no_room;
+	g_script = script;
 	net_run(play, NULL);
 	rdma_down();
 }
 
+static void
+test_no_room(void)
+{
+	run_on_small_queues(2, no_room);
+}
+
+static void
+test_further_queues(void)
+{
+	run_on_small_queues(6, further_queues);
+}
+
 UNIT_SUITE("failure", {"a device fails", test_device}, {"another device fails", test_others_go_on},
 	   {"a port goes and comes", test_port}, {"a queue pair fails", test_queue_pair},
-	   {"a completion queue fails", test_completion_queue}, {"the completion queues are full", test_no_room});
+	   {"a completion queue fails", test_completion_queue}, {"the completion queues are full", test_no_room},
+	   {"further completion queues", test_further_queues});

@@ -340,7 +340,7 @@ test_context_at_rest(void)
 	left = qp.qp;
 	ASSERT_EQ(qp_pool_put(cq, &qp, true), 0);
 	CU_ASSERT_PTR_EQUAL(left->qp_context, async_qp_context(0, ASYNC_NOBODY));
-	CU_ASSERT_PTR_NULL(handles_find(&cq->endpoints, ASYNC_NOBODY));
+	CU_ASSERT_PTR_NULL(handles_find(cq->endpoints, ASYNC_NOBODY));
 	rdma_down();
 }
 
