@@ -53,5 +53,6 @@ demo-rdma: packages-lab
 
 .PHONY: bench-rdma
 bench-rdma: packages-lab
-	+@$(BUILD) programs
-	@$(LAB)/run "XR_BUILD='$(abspath $(O))' exec tests/bench/verbs --json \"\$$LAB_RESULTS/bench-verbs.json\""
+	+@$(BUILD) programs $(O)/tests/bench/idle
+	@$(LAB)/run "export XR_BUILD='$(abspath $(O))'; tests/bench/idle --rdma --json \"\$$LAB_RESULTS/bench-idle.json\" && \
+		exec tests/bench/verbs --json \"\$$LAB_RESULTS/bench-verbs.json\""

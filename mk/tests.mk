@@ -67,13 +67,17 @@ $(NUMA_BIN): $(NUMA_OBJ) $(O)/obj/tests/unit/unit.o $(LIB_OBJ) $(OBJECTS_STAMP)
 
 -include $(NUMA_OBJ:.o=.d)
 
-# Yardsticks for make bench: programs of one file that know nothing of the library.
-BENCH_BIN := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
+# For make bench, programs of one file: yardsticks that know nothing of the library, and those that are measured.
+BENCH_SRC  := $(sort $(wildcard tests/bench/*.c))
+BENCH_BIN  := $(BENCH_SRC:%.c=$(O)/%)
+BENCH_OURS := $(patsubst %.c,$(O)/%,$(shell grep -l '<xrdma/' $(BENCH_SRC) /dev/null))
 tests: $(BENCH_BIN)
 
+$(BENCH_OURS): $(LIB_OBJ) $(OBJECTS_STAMP)
+$(BENCH_OURS): BENCH_LIBS = $(LIB_LIBS)
 $(BENCH_BIN): $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $<
+	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) $(BENCH_LIBS)
 
 -include $(BENCH_BIN:$(O)/%=$(O)/obj/%.d)
 
@@ -122,6 +126,8 @@ run-sanitized: all
 # What takes longer: the rare failure of one run in many, and inputs that a few seconds do not reach.
 REPEAT ?= 3
 
+BENCHES := tests/bench/run tests/bench/memory tests/bench/idle
+
 .PHONY: run-repeat run-long run-fuzz-long run-bench bench
 run-repeat: all
 	@$(RUN) --name repeat --repeat $(REPEAT) $(UNIT_BIN) $(NATIVE_BIN) $(NUMA_BIN) $(INTEGRATION)
@@ -134,7 +140,7 @@ run-fuzz-long: FUZZ_S = 60
 run-fuzz-long: fuzz
 
 run-bench: all
-	@$(RUN) --name bench --plain --timeout 600 tests/bench/run
+	@$(RUN) --name bench --plain --timeout 600 $(BENCHES)
 
 bench: all
-	@tests/bench/run
+	@for bench in $(BENCHES); do $$bench || exit; done

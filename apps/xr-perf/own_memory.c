@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <xrdma/mem.h>
 
-#define MARGIN_BYTES 8191 /* before the bytes that are lent, and behind them at least */
+#define MARGIN_BYTES ((size_t)8191) /* before the bytes that are lent, and behind them at least */
 
 int
 own_memory_map(struct own_memory *memory, size_t len, bool registered)
