@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -70,12 +71,16 @@ system_nodes(int wanted, int *nodes, unsigned max)
 	return count;
 }
 
+/* Whoever has started this process may have switched them off for it, which madvise() does not tell. */
 static bool
 system_transparent(void)
 {
 	char mode[64] = "";
-	FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+	FILE *file;
 
+	if (prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) > 0)
+		return false;
+	file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
 	if (!file)
 		return false;
 	if (!fgets(mode, sizeof mode, file))

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define MIB	  ((size_t)1 << 20)
@@ -525,6 +526,14 @@ test_the_only_memory_is_another_nodes(void)
 	machine_off();
 }
 
+static void
+test_switched_off_for_the_process(void)
+{
+	ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
+	CU_ASSERT(!g_hugepage_sys.transparent());
+	ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
+}
+
 /* Whatever this machine has: it must work, and be where it says. */
 static void
 test_this_machine(void)
@@ -562,4 +571,5 @@ UNIT_SUITE("hugepage", {"a reserved range is aligned, and absurd ones are refuse
 	   {"more than there is is not populated", test_more_than_there_is_is_not_populated},
 	   {"the only memory is another node's", test_the_only_memory_is_another_nodes},
 	   {"--require-hugepages", test_require_hugepages}, {"--strict-numa", test_strict_numa},
+	   {"transparent pages switched off for the process", test_switched_off_for_the_process},
 	   {"this machine gives memory", test_this_machine});
