@@ -1,74 +1,99 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A fixed run of every call (tests/unit/mem/iobuf_model.h) with the n-th allocation failing, for n = 1, 2, ... until a
+ * run has none to fail: piece lists and descriptors, by malloc(), and blocks, by the pool.
+ */
+
 #include "tests/unit/fail_alloc.h"
 #include "tests/unit/mem/iobuf_fixture.h"
+#include "tests/unit/mem/iobuf_model.h"
 
-/* Every call that needs memory, with the n-th allocation failing: it changes nothing, or it did what it should. */
-static unsigned
-run_short_of_memory(long fail_after)
+#define STEPS	 (FAIL_ALLOC ? 2000u : 800u) /* fewer under a sanitizer, where only blocks can fail */
+#define RUNS_MAX 5000
+
+struct xr_block *__real_block_alloc(enum block_type type);
+struct xr_block *__wrap_block_alloc(enum block_type type);
+
+static uint64_t g_random;
+
+static size_t
+model_choose(struct model *m, size_t below)
 {
-	struct xr_iobuf a = XR_IOBUF_INIT, b = XR_IOBUF_INIT;
-	unsigned failures = 0;
-	size_t size_a = 0, size_b = 0, got;
+	(void)m;
+	g_random = g_random * 6364136223846793005u + 1442695040888963407u;
+	return (size_t)(g_random >> 33) % below;
+}
 
-	g_frees = 0;
-	g_fail_alloc_after = fail_after;
-	for (int i = 0; i < 20; i++) {
-		int status = xr_iobuf_append_user(&a, pattern, 3, 0, count_free, NULL);
+struct xr_block *
+__wrap_block_alloc(enum block_type type)
+{
+	if (g_fail_alloc_after < 0 || g_fail_alloc_after-- > 0)
+		return __real_block_alloc(type);
+	g_fail_alloc_after = 0;
+	errno = ENOMEM;
+	return NULL;
+}
 
-		failures += status != 0;
-		size_a += status == 0 ? 3 : 0;
-		CU_ASSERT(xr_iobuf_size(&a) == size_a);
-	}
-	for (int i = 0; i < 20; i++) {
-		int status = xr_iobuf_share(&b, &a);
+static struct model g_model;
 
-		failures += status != 0;
-		size_b += status == 0 ? size_a : 0;
-		CU_ASSERT(xr_iobuf_size(&b) == size_b && xr_iobuf_size(&a) == size_a);
+/* After n allocations none succeeds until a call has been refused. False: there were no more than n. */
+static bool
+run_with_failing(long n, bool on_lcore)
+{
+	bool failed;
+
+	if (on_lcore)
+		fixture_lcore_start(16);
+	model_start(&g_model, NULL);
+	g_random = 1;
+	g_fail_alloc_after = n;
+	while (g_model.step < STEPS && !g_model.fault) {
+		model_step(&g_model);
+		if (g_model.refused > 0)
+			g_fail_alloc_after = -1;
 	}
-	got = xr_iobuf_cut(&b, size_b / 2, &a);
-	failures += got != size_b / 2;
-	CU_ASSERT(xr_iobuf_size(&a) == size_a + got && xr_iobuf_size(&b) == size_b - got);
-	size_a += got;
-	size_b -= got;
-	if (xr_iobuf_append(&b, pattern, 20000) == 0)
-		size_b += 20000;
-	else
-		failures++;
-	CU_ASSERT(xr_iobuf_size(&b) == size_b);
-	if (xr_iobuf_move(&a, &b) == 0) {
-		CU_ASSERT(xr_iobuf_size(&a) == size_a + size_b && xr_iobuf_size(&b) == 0);
-	} else {
-		CU_ASSERT(xr_iobuf_size(&a) == size_a && xr_iobuf_size(&b) == size_b);
-		failures++;
-	}
+	failed = g_model.refused > 0 || g_fail_alloc_after == 0;
 	g_fail_alloc_after = -1;
-	CU_ASSERT(g_frees == 0 || size_a == 0);
-	xr_iobuf_clear(&a);
-	xr_iobuf_clear(&b);
-	CU_ASSERT(g_frees <= 20);
-	return failures;
+	model_end(&g_model);
+	if (g_model.fault)
+		printf("after %ld allocations, step %zu, line %d: not so: %s\n", n, g_model.step, g_model.fault_line,
+		       g_model.fault);
+	CU_ASSERT_FATAL(!g_model.fault);
+	ASSERT_EQ(g_model.user_freed, g_model.user_made);
+	if (on_lcore)
+		fixture_lcore_stop();
+	ASSERT_EQ(fixture_in_use(BLOCK_DEFAULT), 0);
+	return failed;
 }
 
 static void
-test_any_allocation_may_fail(void)
+fail_each(bool on_lcore)
 {
-	unsigned n = 0, failed = 0, failures;
+	size_t refused = 0;
+	long n;
 
-	if (!FAIL_ALLOC) {
-		unit_skip("a sanitizer has its own malloc()");
-		return;
-	}
 	start(1);
-	ASSERT_EQ(pool_grow(pool_of(0, BLOCK_DEFAULT)), 0);
-	fixture_lcore_stop(); /* without the lcore's caches every list and descriptor is an allocation */
-	do {
-		failures = run_short_of_memory(n++);
-		failed += failures > 0;
-	} while (failures > 0 && n < 1000);
-	ASSERT_EQ(failures, 0);
-	CU_ASSERT(failed >= 20);
+	fixture_lcore_stop();
+	for (n = 0; n < RUNS_MAX && run_with_failing(n, on_lcore); n++)
+		refused += g_model.refused;
+	CU_ASSERT(n > 20 && n < RUNS_MAX);
+	CU_ASSERT(refused > (size_t)n / 2);
 	fixture_stop();
 }
 
-UNIT_SUITE("iobuf_alloc", {"any allocation may fail", test_any_allocation_may_fail});
+static void
+test_on_an_lcore(void)
+{
+	fail_each(true);
+}
+
+/* Without the lcore's caches every list and every descriptor is an allocation. */
+static void
+test_elsewhere(void)
+{
+	fail_each(false);
+}
+
+UNIT_SUITE("iobuf_alloc", {"any allocation may fail, on an lcore", test_on_an_lcore},
+	   {"any allocation may fail, elsewhere", test_elsewhere});
