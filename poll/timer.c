@@ -98,6 +98,8 @@ timer_heap_init(struct timer_heap *heap, uint64_t now_us)
 	heap->occupied = 0;
 	heap->moving = 0;
 	heap->firing = false;
+	heap->moves = 0;
+	heap->looks = 0;
 	for (unsigned bucket = 0; bucket < TIMER_BUCKETS; bucket++)
 		CDS_INIT_LIST_HEAD(&heap->buckets[bucket]);
 	CDS_INIT_LIST_HEAD(&heap->again);
@@ -150,6 +152,7 @@ move_bucket(struct timer_heap *heap, int max)
 	}
 	if (cds_list_empty(from))
 		heap->moving = 0;
+	heap->moves += (uint64_t)moved;
 	return moved;
 }
 
@@ -244,6 +247,7 @@ timer_heap_deadline(struct timer_heap *heap)
 		return heap->last_us;
 	cds_list_for_each(at, &heap->buckets[bucket])
 	{
+		heap->looks++;
 		if (++looked_at > TIMER_LOOKS)
 			return bucket_start(heap, bucket);
 		if (timer_of(at)->due_us_ < earliest_us)

@@ -5,7 +5,8 @@
 /*
  * The timers of one reactor: a radix heap. Time only moves forward, so a timer need not be sorted finer than by the
  * highest bit in which its due time differs from the heap's time; it moves to a finer bucket when the heap's time
- * reaches the bucket's start. Arming and cancelling are O(1), and a timer moves at most once for each bit.
+ * reaches the bucket's start. Arming and cancelling are O(1), and a timer moves at most once for each bit. A turn in
+ * which no bucket starts looks at one number, however many timers are armed.
  */
 
 #include "poll/source.h"
@@ -20,6 +21,8 @@ struct timer_heap {
 	uint64_t occupied; /* bit b: bucket b may hold a timer; bits of buckets emptied by a cancel stay a while */
 	unsigned moving;   /* a bucket whose timers have all to move because last_us has reached its start, or 0 */
 	bool firing;
+	uint64_t moves; /* of timers to finer buckets, ever */
+	uint64_t looks; /* at timers for the deadline of a sleep, ever */
 	struct cds_list_head buckets[TIMER_BUCKETS];
 	struct cds_list_head again; /* armed by a firing timer for at once: waits until this turn's firing is over */
 };

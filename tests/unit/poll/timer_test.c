@@ -298,6 +298,35 @@ test_huge_period(void)
 	ASSERT_EQ(timer_heap_deadline(&g_heap), INT64_MAX);
 }
 
+/* Never more than once a turn, however short. */
+static void
+test_period_of_one(void)
+{
+	struct xr_timer timer = XR_TIMER_INIT(tick);
+
+	start(10);
+	g_ticks = 0;
+	timer_heap_arm(&g_heap, &timer, 10, 10, 1);
+	for (uint64_t now_us = 10; now_us < 1010; now_us += 10)
+		ASSERT_EQ(timer_heap_expire(&g_heap, now_us), 1);
+	ASSERT_EQ(g_ticks, 100);
+	xr_timer_cancel(&timer);
+}
+
+static void
+test_period_zero_is_once(void)
+{
+	struct xr_timer timer = XR_TIMER_INIT(tick);
+
+	start(10);
+	g_ticks = 0;
+	timer_heap_arm(&g_heap, &timer, 10, 0, 0);
+	ASSERT_EQ(timer_heap_expire(&g_heap, 10), 1);
+	CU_ASSERT(!xr_timer_armed(&timer));
+	ASSERT_EQ(timer_heap_expire(&g_heap, 1000000), 0);
+	ASSERT_EQ(g_ticks, 1);
+}
+
 /* ---- many ---- */
 
 #define MANY 100000
@@ -466,7 +495,8 @@ UNIT_SUITE("timer", {"fires when due", test_fires_when_due}, {"due now and in th
 	   {"cancel another that is due", test_cancel_due_other}, {"free in the callback", test_free_in_callback},
 	   {"a period leaves out what was missed", test_period_leaves_out_missed},
 	   {"a period cancelled in the callback", test_period_cancelled_in_callback},
-	   {"a huge period", test_huge_period}, {"100000 against a model", test_many_against_model},
+	   {"a huge period", test_huge_period}, {"a period of one microsecond", test_period_of_one},
+	   {"period 0 fires once", test_period_zero_is_once}, {"100000 against a model", test_many_against_model},
 	   {"a turn is bounded", test_a_turn_is_bounded},
 	   {"the deadline leads to the due time", test_deadline_leads_to_due}, {"public calls", test_public_calls},
 	   {"none is armed after the run", test_none_is_armed_after_the_run});
