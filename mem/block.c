@@ -229,7 +229,7 @@ block_alloc_bulk(enum block_type type, struct xr_block **blocks, unsigned n)
 	return alloc_several(type, blocks, n, pool_get_recv);
 }
 
-/* Without blocks in the cache it takes several, as block_alloc() does, as long as there is no need to save. */
+/* Without blocks in the cache it takes several, as block_alloc() does, but not of the reserve. */
 struct xr_block *
 block_alloc_recv(enum block_type type)
 {
@@ -237,7 +237,7 @@ block_alloc_recv(enum block_type type)
 	struct xr_block *block;
 
 	if (cache->count == 0 && __atomic_load_n(&cache->limit, __ATOMIC_RELAXED) > 0)
-		set_count(cache, pool_get_recv(cache->pool, cache->blocks, half(cache)));
+		set_count(cache, pool_take(cache->pool, cache->blocks, half(cache)));
 	return block_alloc_bulk(type, &block, 1) ? block : NULL;
 }
 

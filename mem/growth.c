@@ -6,7 +6,6 @@
 #include "mem/pressure_private.h"
 #include <errno.h>
 
-/* After a failure the machine is asked again this much later, then twice as much, and so on. */
 #define RETRY_FIRST_US 100000u
 #define RETRY_LAST_US  6400000u
 
@@ -40,9 +39,17 @@ low_water(const struct pool *pool)
  * keeps the regions it began with, however small, and however many lcores it has.
  */
 static bool
-is_low(struct pool *pool)
+is_low(const struct pool *pool, unsigned taken)
 {
-	return pool->idle < low_water(pool) && pool->blocks - pool->idle >= pool->blocks / 2 + pressure_cached(pool);
+	return pool->idle < low_water(pool) &&
+	       pool->blocks - pool->idle >= pool->blocks / 2 + pressure_cached(pool) + taken;
+}
+
+static bool
+wants_early(const struct pool *pool, unsigned taken)
+{
+	return pool->idle < low_water(pool) && pool_obstacle(pool) == 0 && is_low(pool, taken) &&
+	       (pool->early.at_us == 0 || clock_now_us() >= pool->early.at_us);
 }
 
 static void
@@ -55,9 +62,9 @@ ask(struct pool *pool)
 }
 
 void
-growth_ahead(struct pool *pool)
+growth_ahead(struct pool *pool, unsigned taken)
 {
-	if (pool->growing || !growth_has_thread() || !is_low(pool) || pool_obstacle(pool) != 0)
+	if (pool->growing || !growth_has_thread() || !wants_early(pool, taken))
 		return;
 	pool->growing = pool->ahead = true;
 	ask(pool);
@@ -80,14 +87,29 @@ growth_wait(struct pool *pool)
 /* ---- mapping ---- */
 
 static void
+postpone(struct backoff *backoff)
+{
+	uint64_t after_us = backoff->after_us ? backoff->after_us * 2 : RETRY_FIRST_US;
+
+	backoff->after_us = after_us < RETRY_LAST_US ? after_us : RETRY_LAST_US;
+	__atomic_store_n(&backoff->at_us, clock_now_us() + backoff->after_us, __ATOMIC_RELAXED);
+}
+
+static void
+forget(struct backoff *backoff)
+{
+	backoff->after_us = 0;
+	__atomic_store_n(&backoff->at_us, 0, __ATOMIC_RELAXED);
+}
+
+static void
 succeeded(struct pool *pool, const struct region *region, uint64_t us)
 {
 	bool first = pool->regions == 0;
 
 	pool_add_region(pool, region);
-	__atomic_store_n(&pool->told, false, __ATOMIC_RELAXED);
-	pool->retry_after_us = 0;
-	pool->retry_at_us = 0;
+	forget(&pool->need);
+	forget(&pool->early);
 	if (first)
 		return;
 	pool->grown_count++;
@@ -98,16 +120,24 @@ succeeded(struct pool *pool, const struct region *region, uint64_t us)
 
 /* That a cap forbids it is found out anew each time; whatever else it was may pass. */
 static void
-failed(struct pool *pool, int status)
+failed(struct pool *pool, int status, bool ahead)
 {
 	if (status == -EDQUOT || status == -ENOSPC)
 		return;
-	__atomic_store_n(&pool->told, true, __ATOMIC_RELAXED);
 	counter_add(&g_pool_counters[POOL_GROWTH_FAILED], 1);
-	pool->retry_after_us = pool->retry_after_us ? pool->retry_after_us * 2 : RETRY_FIRST_US;
-	if (pool->retry_after_us > RETRY_LAST_US)
-		pool->retry_after_us = RETRY_LAST_US;
-	pool->retry_at_us = clock_now_us() + pool->retry_after_us;
+	postpone(ahead ? &pool->early : &pool->need);
+}
+
+/* Why a region that is needed could not be had has been logged where it was refused. */
+static void
+report(const struct pool *pool, const struct region_want *want, const struct region *region)
+{
+	if (region)
+		log_debug("memory: node %u has a further region of %s blocks: %zu MiB in %s", pool->node,
+			  block_type_name(pool->type), region->bytes >> 20, page_kind_name(region->pages.kind));
+	else if (want->ahead && !want->quiet)
+		log_notice("memory: node %u is short of memory: no further region of %s blocks before it is needed",
+			   pool->node, block_type_name(pool->type));
 }
 
 static int
@@ -124,13 +154,13 @@ grow(struct pool *pool)
 {
 	struct region_want want = {.type = pool->type, .node = pool->node};
 	uint64_t began_us = clock_now_us();
-	struct region *region;
+	struct region *region = NULL;
 	int status;
 
 	pthread_mutex_lock(&pool->lock);
 	want.bytes = pool_next_region_bytes(pool);
 	want.ahead = pool->ahead;
-	want.quiet = pool->told;
+	want.quiet = (want.ahead ? pool->early : pool->need).at_us != 0;
 	pthread_mutex_unlock(&pool->lock);
 	status = map(pool, &want, &region);
 	pthread_mutex_lock(&pool->lock);
@@ -138,10 +168,11 @@ grow(struct pool *pool)
 	if (status == 0)
 		succeeded(pool, region, clock_now_us() - began_us);
 	else
-		failed(pool, status);
+		failed(pool, status, want.ahead);
 	pthread_cond_broadcast(&pool->grown);
 	pressure_review(pool);
 	pthread_mutex_unlock(&pool->lock);
+	report(pool, &want, status == 0 ? region : NULL);
 }
 
 void
@@ -159,12 +190,6 @@ growth_begin(struct pool *pool)
 
 /* ---- the thread ---- */
 
-static bool
-is_needed(struct pool *pool)
-{
-	return pool->waiting > 0 || is_low(pool);
-}
-
 /* Unless somebody has begun already, a region is mapped only if it is needed. */
 static bool
 begin(struct pool *pool)
@@ -172,7 +197,7 @@ begin(struct pool *pool)
 	bool begun;
 
 	pthread_mutex_lock(&pool->lock);
-	if (!pool->growing && is_needed(pool) && pool_obstacle(pool) == 0) {
+	if (!pool->growing && (pool->waiting > 0 ? pool_obstacle(pool) == 0 : wants_early(pool, 0))) {
 		pool->growing = true;
 		pool->ahead = pool->waiting == 0;
 	}
@@ -188,8 +213,12 @@ next_try(struct pool *pool)
 	uint64_t at = 0;
 
 	pthread_mutex_lock(&pool->lock);
-	if (is_needed(pool) && pool->regions < pool_config_of()->max_regions)
-		at = pool->retry_at_us;
+	if (pool->waiting > 0)
+		at = pool->need.at_us;
+	else if (is_low(pool, 0))
+		at = pool->early.at_us;
+	if (pool->regions >= pool_config_of()->max_regions)
+		at = 0;
 	pthread_mutex_unlock(&pool->lock);
 	return at;
 }

@@ -29,8 +29,8 @@ void growth_begin(struct pool *pool);
 /* Until what somebody has begun has ended; the lock is given up meanwhile. */
 void growth_wait(struct pool *pool);
 
-/* Blocks have been taken: asks for a further region if few are left and it may be had. */
-void growth_ahead(struct pool *pool);
+/* Blocks have been taken, maybe for a cache: asks for a further region if few are left and it may be had. */
+void growth_ahead(struct pool *pool, unsigned taken);
 
 /* Somebody waits: what failed is to be tried again. */
 void growth_retry(struct pool *pool);

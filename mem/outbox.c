@@ -108,7 +108,6 @@ new_box(struct pool *pool)
 	pthread_mutex_init(&box->lock, NULL);
 	pthread_mutex_lock(&pool->outboxes_lock);
 	cds_list_add_tail(&box->in_pool, &pool->outboxes);
-	__atomic_store_n(&pool->outbox_count, pool->outbox_count + 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&pool->outboxes_lock);
 	return box;
 }
@@ -134,7 +133,6 @@ drop_box(struct outbox *box)
 
 	pthread_mutex_lock(&pool->outboxes_lock);
 	cds_list_del(&box->in_pool);
-	__atomic_store_n(&pool->outbox_count, pool->outbox_count - 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&pool->outboxes_lock);
 	empty(box);
 	pthread_mutex_destroy(&box->lock);
@@ -169,7 +167,7 @@ thread_ends(void *arg)
 
 /* ---- freeing ---- */
 
-/* Whoever waits has said so before it collects: either it finds the block, or it is seen here. */
+/* Whoever waits has said so before it collects: either it finds box and block, or it is seen here. */
 void
 outbox_put(struct pool *pool, struct xr_block *block, bool remote)
 {
@@ -211,8 +209,6 @@ outbox_collect(struct pool *pool)
 	struct outbox *box;
 	unsigned found = 0;
 
-	if (__atomic_load_n(&pool->outbox_count, __ATOMIC_RELAXED) == 0)
-		return false;
 	pthread_mutex_lock(&pool->outboxes_lock);
 	cds_list_for_each_entry (box, &pool->outboxes, in_pool)
 		found += empty(box);

@@ -229,7 +229,7 @@ pool_obstacle(const struct pool *pool)
 		return -ENOSPC;
 	if (pool_next_region_bytes(pool) > region_budget())
 		return -EDQUOT;
-	return pool->retry_at_us && clock_now_us() < pool->retry_at_us ? -ENOMEM : 0;
+	return pool->need.at_us && clock_now_us() < pool->need.at_us ? -ENOMEM : 0;
 }
 
 int
@@ -254,12 +254,6 @@ pool_make_room(struct pool *pool, size_t blocks)
 	return 0;
 }
 
-static const char *
-pages_of(const struct region *region)
-{
-	return region->user ? "memory of the application's" : page_kind_name(region->pages.kind);
-}
-
 void
 pool_add_region(struct pool *pool, const struct region *region)
 {
@@ -277,8 +271,6 @@ pool_add_region(struct pool *pool, const struct region *region)
 	pool->region_bytes += region->bytes;
 	counter_add(&g_pool_counters[POOL_REGIONS], 1);
 	counter_add(&g_pool_counters[POOL_BYTES], region->bytes);
-	log_debug("memory: node %u has a further region of %s blocks: %zu MiB in %s", pool->node,
-		  block_type_name(pool->type), region->bytes >> 20, pages_of(region));
 }
 
 /* Nobody else adds a region while growing is set. */
@@ -391,7 +383,7 @@ get(struct pool *pool, struct xr_block **blocks, unsigned n, bool receive)
 		status = get_more(pool, receive);
 	if (count == 0 && status != -EAGAIN)
 		pool->limit_hits++;
-	growth_ahead(pool);
+	growth_ahead(pool, count);
 	pressure_review(pool);
 	pthread_mutex_unlock(&pool->lock);
 	if (count > 0)
@@ -412,6 +404,19 @@ unsigned
 pool_get_recv(struct pool *pool, struct xr_block **blocks, unsigned n)
 {
 	return get(pool, blocks, n, true);
+}
+
+unsigned
+pool_take(struct pool *pool, struct xr_block **blocks, unsigned n)
+{
+	unsigned count;
+
+	pthread_mutex_lock(&pool->lock);
+	count = take(pool, blocks, n, pool_reserve(pool));
+	growth_ahead(pool, count);
+	pressure_review(pool);
+	pthread_mutex_unlock(&pool->lock);
+	return count;
 }
 
 void

@@ -67,6 +67,9 @@ unsigned pool_get(struct pool *pool, struct xr_block **blocks, unsigned n);
  */
 unsigned pool_get_recv(struct pool *pool, struct xr_block **blocks, unsigned n);
 
+/* What there is without the reserve, and without waiting or asking for more: up to n, maybe 0. */
+unsigned pool_take(struct pool *pool, struct xr_block **blocks, unsigned n);
+
 /* Waits until a region that is on its way is there, or isn't. */
 void pool_await(struct pool *pool);
 

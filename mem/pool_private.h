@@ -17,6 +17,11 @@ struct uncut {
 	uint16_t region;
 };
 
+/* After a failure: again so much later, then twice as much, and so on. */
+struct backoff {
+	uint64_t at_us, after_us; /* 0: nothing has failed */
+};
+
 /*
  * Locks, the outer one first: outboxes_lock, an outbox's own, lock, growth.c's own. No lock is held while a region is
  * mapped or registered.
@@ -43,12 +48,11 @@ struct pool {
 
 	/* Growth. */
 	pthread_cond_t grown;
-	bool growing;	 /* somebody maps a region, or will */
-	bool ahead;	 /* and it is ahead of need */
-	bool told;	 /* the last one failed, and the log says so */
-	bool asked;	 /* growth.c's own lock */
-	uint64_t due_us; /* growth.c's own lock; 0: never */
-	uint64_t retry_at_us, retry_after_us;
+	bool growing;		    /* somebody maps a region, or will */
+	bool ahead;		    /* and it is ahead of need */
+	bool asked;		    /* growth.c's own lock */
+	uint64_t due_us;	    /* growth.c's own lock; 0: never */
+	struct backoff need, early; /* when it is tried again after a failure: when needed, and ahead of that */
 	size_t region_bytes;
 	size_t out_peak;
 	uint64_t grown_count, grown_us, limit_hits;
@@ -58,7 +62,6 @@ struct pool {
 	/* What was freed elsewhere. */
 	pthread_mutex_t outboxes_lock;
 	struct cds_list_head outboxes; /* outboxes_lock */
-	unsigned outbox_count;	       /* outboxes_lock, also read without it */
 	uint64_t remote_frees;
 	long recv_slots; /* of threads that are no lcore; atomic */
 } __attribute__((aligned(64)));

@@ -197,7 +197,7 @@ unmapped_bytes(const struct pool *pool)
 	size_t step = config->increase_bytes, budget = region_budget() / step;
 	size_t more = regions < config->max_regions ? config->max_regions - regions : 0;
 
-	if (config->user_memory || __atomic_load_n(&pool->told, __ATOMIC_RELAXED))
+	if (config->user_memory || __atomic_load_n(&pool->need.at_us, __ATOMIC_RELAXED))
 		return 0;
 	return (more < budget ? more : budget) * step;
 }

@@ -118,9 +118,7 @@ region_budget(void)
 size_t
 region_bytes_at_most(size_t bytes)
 {
-	size_t wide = rounded_up(bytes, HUGEPAGE_1G_BYTES);
-
-	return g_regions.config.try_1g && wide <= region_budget() ? wide : bytes;
+	return g_regions.config.try_1g ? rounded_up(bytes, HUGEPAGE_1G_BYTES) : bytes;
 }
 
 static struct region *
@@ -137,12 +135,14 @@ static int
 take_slot(size_t *bytes, struct region **region)
 {
 	struct region *slot = free_slot(0, g_regions.config.slots);
+	size_t most = region_bytes_at_most(*bytes);
 
 	if (*bytes > region_budget())
 		return -EDQUOT;
 	if (!slot)
 		return -ENOSPC;
-	*bytes = region_bytes_at_most(*bytes);
+	if (most <= region_budget())
+		*bytes = most;
 	slot->taken = true;
 	charge(*bytes);
 	*region = slot;
@@ -180,7 +180,7 @@ map(struct region *region, const struct region_want *want, size_t bytes_1g)
 		.try_1g = g_regions.config.try_1g,
 		.require_hugepages = g_regions.config.require_hugepages,
 		.strict_numa = g_regions.config.strict_numa,
-		.quiet = want->quiet,
+		.quiet = want->quiet || want->ahead,
 	};
 
 	return hugepage_map(&pages, &region->pages);

@@ -52,7 +52,7 @@ struct region_want {
 	enum block_type type;
 	int node;
 	size_t bytes;
-	bool ahead; /* of need: leaves the machine as much again, or doesn't try */
+	bool ahead; /* of need: leaves the machine as much again, or doesn't try; the caller logs a failure */
 	bool quiet; /* a failure has been logged already */
 };
 

@@ -6,6 +6,7 @@
 
 #include "mem/block_cache.h"
 #include "mem/device.h"
+#include "mem/growth.h"
 #include "mem/mem.h"
 #include "mem/pieces.h"
 #include "mem/pool.h"
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 
 #define FIXTURE_REGION_BYTES ((size_t)2 << 20)
+#define FIXTURE_LCORES	     200			   /* that may wait for blocks */
 #define FIXTURE_BLOCKS	     (FIXTURE_REGION_BYTES / 8192) /* of the default type in a region */
 
 static inline void
@@ -27,6 +29,7 @@ fixture_start_with(unsigned max_regions, size_t max_bytes, unsigned nodes)
 		.slot_bytes = FIXTURE_REGION_BYTES,
 		.max_bytes = max_bytes,
 		.slots = nodes * BLOCK_TYPES * max_regions,
+		.user_slots = nodes * BLOCK_TYPES * max_regions,
 	};
 	struct pool_config pool = {
 		.nodes = nodes,
@@ -34,6 +37,7 @@ fixture_start_with(unsigned max_regions, size_t max_bytes, unsigned nodes)
 		.increase_bytes = FIXTURE_REGION_BYTES,
 		.max_regions = max_regions,
 		.max_bytes = max_bytes,
+		.lcores = FIXTURE_LCORES,
 	};
 
 	g_hugepage_told = ~0u; /* the machine's pages are not what is tested here */
@@ -60,8 +64,10 @@ fixture_start(unsigned max_regions)
 static inline void
 fixture_stop(void)
 {
-	unsigned lines = log_capture_count();
+	unsigned lines;
 
+	growth_stop();
+	lines = log_capture_count();
 	pool_fini();
 	if (log_capture_count() != lines)
 		CU_FAIL("blocks are still in use");
