@@ -61,6 +61,7 @@ struct xr_conn {
 
 	/* what its beginning and its end need */
 	bool dialled;
+	bool peer_first;  /* accepted: it may wait for the peer's first bytes, whatever its port says of RDMA */
 	bool close_asked; /* before it opened: it closes when it has */
 	bool reset;	  /* aborted: the peer shall see an error, not an end */
 	bool skip_hello;  /* dialled anew, since the peer answered no hello */

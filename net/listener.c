@@ -28,6 +28,7 @@ struct xr_listener {
 	struct xr_port *port;
 	const struct xr_conn_ops *ops;
 	void *arg;
+	bool peer_first;
 	struct cds_list_head link;
 	char address[ADDRESS_TEXT_BYTES];
 };
@@ -103,6 +104,7 @@ hand_over(struct xr_listener *listener, int fd, const struct address *peer)
 		return;
 	}
 	conn->peer = *peer;
+	conn->peer_first = listener->peer_first;
 	conn->arriving_fd = fd;
 	conn->arrival = (struct xr_msg)XR_MSG_INIT(arrival);
 	if (net == listener->home)
@@ -287,6 +289,7 @@ xr_listen(struct xr_port *port, const char *text, const struct xr_listen_opts *o
 	listener->port = port;
 	listener->ops = opts->ops;
 	listener->arg = opts->arg;
+	listener->peer_first = opts->peer_speaks_first;
 	ret = start(listener, &address, opts->backlog);
 	if (ret) {
 		free(listener);

@@ -12,6 +12,8 @@
 
 /* ---- whether there is to be one ---- */
 
+static const char g_port_off[] = "the port has rdma=off";
+
 static enum xr_use_rdma
 wanted(const struct xr_conn *conn)
 {
@@ -30,7 +32,7 @@ negotiate_obstacle(const struct xr_conn *conn)
 	if (wanted(conn) == XR_RDMA_NO)
 		return "not asked for";
 	if (conn->port->rdma == PORT_RDMA_OFF)
-		return "the port has rdma=off";
+		return g_port_off;
 	if (!rdma_provider()->ops)
 		return rdma_provider()->reason;
 	if (wanted(conn) != XR_RDMA_AUTO)
@@ -164,11 +166,15 @@ start_client(struct xr_conn *conn)
 static void
 start_server(struct xr_conn *conn)
 {
-	handshake_start_server(&conn->hs, rdma_provider()->ops, conn);
-	if (conn->port->rdma != PORT_RDMA_OFF)
+	bool off = conn->port->rdma == PORT_RDMA_OFF;
+
+	handshake_start_server(&conn->hs, off ? NULL : rdma_provider()->ops, conn);
+	if (!off)
+		return;
+	conn->no_rdma = g_port_off;
+	if (conn->peer_first)
 		return;
 	conn->hs.state = HANDSHAKE_FALLBACK_TCP;
-	conn->no_rdma = "the port has rdma=off";
 	go_tcp(conn);
 }
 
@@ -196,7 +202,7 @@ negotiate_input(struct xr_conn *conn)
 		result = handshake_feed(&conn->hs, bytes, len, &used);
 		xr_iobuf_drop(&conn->in, used);
 	} while ((result == HANDSHAKE_GO_ON || result == HANDSHAKE_RDMA) && used && xr_iobuf_size(&conn->in));
-	if (conn->hs.started && !rdma_provider()->ops)
+	if (conn->hs.started && !conn->no_rdma && !rdma_provider()->ops)
 		conn->no_rdma = rdma_provider()->reason;
 	settle(conn, result, had_started);
 }

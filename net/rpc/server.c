@@ -143,6 +143,7 @@ xr_rpc_server_listen(struct xr_rpc_server *server, struct xr_port *port, const c
 		.size = sizeof opts,
 		.ops = &g_server_conn_ops,
 		.arg = server_conn_arg(server),
+		.peer_speaks_first = true,
 	};
 	struct server_listener entry;
 	int error = reserve_listener(server);

@@ -61,6 +61,8 @@ struct xr_listen_opts {
 	const struct xr_conn_ops *ops;
 	void *arg;   /**< the first xr_conn_arg() of each accepted connection */
 	int backlog; /**< 0: the system's largest */
+	/** The peer sends the first bytes, as an RPC client does: an RDMA client falls back on the same connection. */
+	bool peer_speaks_first;
 };
 
 /**
@@ -68,8 +70,9 @@ struct xr_listen_opts {
  * address, both families). Accepted connections are given to the port's lcores, the one with fewest first. port NULL:
  * the default port. The listener belongs to the calling lcore, which is the main one before xr_run().
  *
- * An accepted connection opens when the peer's first bytes have shown whether it begins with an RDMA handshake, and on
- * a port with rdma=off at once.
+ * An accepted connection opens when the peer's first bytes have shown whether it begins with an RDMA handshake. On a
+ * port with rdma=off it opens at once, and all bytes are the application's, unless peer_speaks_first is set: then a
+ * handshake is refused there as by a server without a device.
  *
  * Errors: -EINVAL no such address, no ops, or called on no worker; -ESHUTDOWN after xr_stop(); and the system's:
  * -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EMFILE, -ENOMEM.

@@ -54,6 +54,22 @@ def a_hello_is_refused_and_the_connection_served():
 
 
 @test
+def a_port_without_rdma_refuses_alike():
+    server = Server("--port", "default,rdma=off")
+    connection = greet(server, HELLO)
+    connection.sendall(ACK_TCP + REQUEST)
+    expect_served(connection)
+    plain = server.connect()
+    plain.sendall(REQUEST)
+    expect_served(plain)
+    connection.close()
+    plain.close()
+    counters = server.stop()
+    expect_equal(counters["handshakes_refused"], 1, "handshakes refused")
+    expect_equal(counters["conns_opened"], 2, "connections opened")
+
+
+@test
 def however_the_bytes_are_cut():
     server = Server()
     for cut in (1, 3, 4, 5, 6, 7, 20, 39):

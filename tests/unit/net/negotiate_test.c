@@ -372,6 +372,46 @@ test_port_without_rdma(void)
 	net_down();
 }
 
+/* Where the peer speaks first there is time to see that its bytes are a hello. */
+static void
+run_refusing_port(void (*peer)(void *address))
+{
+	struct probe server = {.on_data = echo_and_info};
+	struct xr_listen_opts opts = {
+		.size = sizeof opts, .ops = &g_probe_ops, .arg = &server, .peer_speaks_first = true};
+	struct xr_listener *listener;
+
+	load_messages();
+	net_up(1, "--port", "default,rdma=off", NULL);
+	ASSERT_FATAL(xr_listen(NULL, "127.0.0.1:0", &opts, &listener) == 0);
+	net_run_against(listener, peer);
+	ASSERT_EQ(server.opened, 1);
+	ASSERT_EQ(server.close_reason, 0);
+	ASSERT_STR(g_info.transport, "tcp");
+	ASSERT_STR(g_info.fallback_reason, "the port has rdma=off");
+	net_down();
+}
+
+static void
+service_at_once(void *address)
+{
+	int fd = raw_connect(address);
+
+	raw_send(fd, "service", 7);
+	expect_echo(fd, "service");
+	close(fd);
+	NET_AWAIT(net_counted(NET_CONNS_LIVE) == 0);
+	NET_CHECK(net_counted(NET_HANDSHAKES) == 0);
+	xr_stop();
+}
+
+static void
+test_port_without_rdma_refuses(void)
+{
+	run_refusing_port(one_refusal);
+	run_refusing_port(service_at_once);
+}
+
 /* ---- a client of a process without RDMA ---- */
 
 static void
@@ -763,10 +803,12 @@ UNIT_SUITE("negotiate", {"a refusal, then service", test_refusal_then_service}, 
 	   {"half a hello and silence", test_half_a_hello}, {"one byte of the magic", test_one_byte_of_magic},
 	   {"no ACK", test_no_ack}, {"an ACK for RDMA that was refused", test_ack_for_rdma},
 	   {"the end within a hello", test_end_within_hello}, {"garbage, and silence", test_garbage_and_silence},
-	   {"a port without RDMA", test_port_without_rdma}, {"a client without RDMA", test_client_without_rdma},
-	   {"a client is refused", test_client_is_refused}, {"refused and required", test_refused_and_required},
-	   {"alloc fails", test_alloc_fails}, {"bring-up fails", test_bring_up_fails},
-	   {"nonsense for a hello", test_nonsense_for_a_hello}, {"closed at the hello", test_closed_at_hello},
-	   {"reset at the hello", test_reset_at_hello}, {"silent at the hello", test_silent_at_hello},
-	   {"closed and required", test_closed_and_required}, {"silent and required", test_silent_and_required},
-	   {"remembered", test_remembered}, {"established", test_established}, {"attach fails", test_attach_fails});
+	   {"a port without RDMA", test_port_without_rdma},
+	   {"a port without RDMA refuses", test_port_without_rdma_refuses},
+	   {"a client without RDMA", test_client_without_rdma}, {"a client is refused", test_client_is_refused},
+	   {"refused and required", test_refused_and_required}, {"alloc fails", test_alloc_fails},
+	   {"bring-up fails", test_bring_up_fails}, {"nonsense for a hello", test_nonsense_for_a_hello},
+	   {"closed at the hello", test_closed_at_hello}, {"reset at the hello", test_reset_at_hello},
+	   {"silent at the hello", test_silent_at_hello}, {"closed and required", test_closed_and_required},
+	   {"silent and required", test_silent_and_required}, {"remembered", test_remembered},
+	   {"established", test_established}, {"attach fails", test_attach_fails});

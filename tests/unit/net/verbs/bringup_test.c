@@ -46,21 +46,38 @@ close_when_all(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in)
 		xr_conn_close(conn);
 }
 
-/* An echo over whatever they agree on; the library is up. */
+static const char *
+listen_on(const char *port, struct probe *server)
+{
+	struct xr_listen_opts opts = {
+		.size = sizeof opts, .ops = &g_probe_ops, .arg = server, .peer_speaks_first = true};
+	struct xr_listener *listener = NULL;
+
+	ASSERT_FATAL(xr_listen(xr_port_find(port), "127.0.0.1:0", &opts, &listener) == 0);
+	return xr_listener_address(listener);
+}
+
+/* An echo over whatever they agree on, with a server on that port; the library is up. */
 static struct fallback
-run_fallback(void)
+run_fallback_on(const char *port)
 {
 	struct fallback fallback = {.client.size = 0};
 	struct probe server = {.on_open = note_server, .on_data = probe_echo, .arg = &fallback};
 	struct probe client = {
 		.on_open = note_client, .on_data = close_when_all, .on_close = probe_stop_on_close, .arg = &fallback};
 
-	probe_dial(&client, xr_listener_address(probe_listen(&server, NULL)), XR_RDMA_AUTO);
+	probe_dial(&client, listen_on(port, &server), XR_RDMA_AUTO);
 	net_run(NULL, NULL);
 	ASSERT_EQ(client.bytes, 20000);
 	ASSERT_EQ(client.close_reason, 0);
 	ASSERT_EQ(server.close_reason, 0);
 	return fallback;
+}
+
+static struct fallback
+run_fallback(void)
+{
+	return run_fallback_on(NULL);
 }
 
 /* Either role fails at a step; both go on with TCP, on the same connection, and say why. */
@@ -104,6 +121,21 @@ fail_each_step(bool client)
 		fake_fail(g_steps[i].verb, nth, EPERM);
 		expect_fallback(g_steps[i].reason);
 	}
+}
+
+static void
+test_server_port_without_rdma(void)
+{
+	struct fallback fallback;
+
+	rdma_up("--port", "none,rdma=off", NULL);
+	fallback = run_fallback_on("none");
+	ASSERT_STR(fallback.client.transport, "tcp");
+	ASSERT_STR(fallback.client.fallback_reason, "refused by the peer");
+	ASSERT_STR(fallback.server.fallback_reason, "the port has rdma=off");
+	ASSERT_EQ(net_counted(NET_CONNS_OPENED), 2);
+	ASSERT_EQ(net_counted(NET_CONNS_CLOSED), 2);
+	rdma_down();
 }
 
 static void
@@ -581,7 +613,8 @@ test_unreachable_peer_is_remembered(void)
 }
 
 UNIT_SUITE("bringup", {"each step may fail for a client", test_client_fails},
-	   {"each step may fail for a server", test_server_fails}, {"no device", test_no_device},
+	   {"each step may fail for a server", test_server_fails},
+	   {"a server's port without RDMA", test_server_port_without_rdma}, {"no device", test_no_device},
 	   {"no GID for the address", test_no_gid}, {"no blocks to receive into", test_no_blocks},
 	   {"no room in the completion queue", test_no_room_in_cq},
 	   {"a port's device that can't be used", test_port_asks_for_unusable_device},
