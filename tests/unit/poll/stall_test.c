@@ -26,7 +26,12 @@ keep_line(enum xr_log_level level, const char *line, void *arg)
 static bool
 told(const char *text)
 {
-	return strstr(g_lines, text) != NULL;
+	bool found;
+
+	pthread_mutex_lock(&g_lock);
+	found = strstr(g_lines, text) != NULL;
+	pthread_mutex_unlock(&g_lock);
+	return found;
 }
 
 static void
