@@ -24,7 +24,7 @@ Parts of the check:
   make check-full    all of them, and what takes longer: $(filter-out $(CHECK_PARTS),$(FULL_PARTS))
   make lint          clang-tidy, cppcheck, codespell, shellcheck, and that includes go down only
   make fuzz          libFuzzer on each parser, FUZZ_S=30 seconds each
-  make bench         ratios between our calls and a bare epoll echo of the same bytes; what memory costs
+  make bench         ratios between our calls and a bare epoll echo of the same bytes; what loops and memory cost
   make bench-rdma    ratios between calls over soft-RoCE and perftest and rstream, in a guest of the lab; what idle ones cost
   make check-rdma DEV=mlx5_0   the tests of check-lab on this machine's own RDMA device
   make format        lays the C files out by .clang-format; make format-check only looks

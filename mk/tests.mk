@@ -126,7 +126,7 @@ run-sanitized: all
 # What takes longer: the rare failure of one run in many, and inputs that a few seconds do not reach.
 REPEAT ?= 3
 
-BENCHES := tests/bench/run tests/bench/memory tests/bench/idle
+BENCHES := tests/bench/run tests/bench/workers tests/bench/memory tests/bench/idle
 
 .PHONY: run-repeat run-long run-fuzz-long run-bench bench
 run-repeat: all
