@@ -288,6 +288,53 @@ xr_block_type_name(enum xr_block_type type)
 	return (unsigned)type < BLOCK_TYPES ? block_type_name((enum block_type)type) : NULL;
 }
 
+/* ---- what devices will have to pin ---- */
+
+static size_t
+mapped_bytes(void)
+{
+	size_t bytes = 0;
+
+	for (unsigned i = 0; i < pool_count(); i++) {
+		struct pool_figures figures;
+
+		pool_figures(pool_at(i), &figures);
+		bytes += figures.region_bytes;
+	}
+	return bytes;
+}
+
+static unsigned
+lcores_nodes(void)
+{
+	unsigned nodes = 0;
+
+	for (unsigned node = 0; node < node_count(); node++)
+		for (unsigned i = 0; i < lcore_count(); i++)
+			if (node_of(lcore_at(i)) == node) {
+				nodes++;
+				break;
+			}
+	return nodes;
+}
+
+void
+mem_demand(size_t *mapped, size_t *most)
+{
+	struct pool_config config = pool_config();
+	size_t further = config.increase_bytes * (config.max_regions - 1);
+	size_t a_node = config.initial_bytes + further;
+
+	if (config.first_type != BLOCK_DEFAULT)
+		a_node += config.increase_bytes + further;
+	*mapped = mapped_bytes();
+	*most = lcores_nodes() * a_node;
+	if (config.max_bytes && *most > config.max_bytes)
+		*most = config.max_bytes;
+	if (config.user_memory || *most < *mapped)
+		*most = *mapped;
+}
+
 static unsigned
 at_most(int64_t value, unsigned max)
 {

@@ -30,6 +30,12 @@ void mem_lcore_fini(void);
 /* What --rdma_recv_block_type says. */
 enum block_type mem_recv_block_type(void);
 
+/*
+ * Bytes that a device pins: those of the regions that there are, and the most of them that there will be on the lcores'
+ * nodes when the blocks to receive into and those to send from have all the regions that they may.
+ */
+void mem_demand(size_t *mapped, size_t *most);
+
 /* Devices are small numbers to this floor; `net` says how to register a region with one. */
 #define MEM_DEVICES 16
 

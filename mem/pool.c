@@ -456,6 +456,7 @@ pool_figures(struct pool *pool, struct pool_figures *figures)
 
 	pthread_mutex_lock(&pool->lock);
 	figures->regions = pool->regions;
+	figures->region_bytes = pool->region_bytes;
 	figures->blocks = pool->blocks;
 	figures->free = pool->idle + boxed;
 	pthread_mutex_unlock(&pool->lock);

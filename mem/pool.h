@@ -32,6 +32,7 @@ struct pool;
 
 struct pool_figures {
 	unsigned regions;
+	size_t region_bytes;
 	size_t blocks;
 	size_t free; /* on the stack, not yet cut, or in an outbox; those in the lcores' caches are not free */
 };

@@ -254,6 +254,25 @@ wanted(const char *name)
 	return false;
 }
 
+static unsigned
+count_wanted(struct ibv_device **list, int count)
+{
+	unsigned wanted_count = 0;
+
+	for (int i = 0; i < count; i++)
+		wanted_count += wanted(ibv_get_device_name(list[i]));
+	return wanted_count < MEM_DEVICES ? wanted_count : MEM_DEVICES;
+}
+
+static void
+check_memlock(unsigned count)
+{
+	size_t mapped, most;
+
+	mem_demand(&mapped, &most);
+	memlock_check(count, mapped, most);
+}
+
 static void
 open_wanted(struct ibv_device **list, int count)
 {
@@ -331,6 +350,7 @@ open_list(struct ibv_device **list, int count)
 
 	if (ret)
 		return ret;
+	check_memlock(count_wanted(list, count));
 	open_wanted(list, count);
 	g_devices.obstacle = obstacle_of(count);
 	return gid_table_refresh();
