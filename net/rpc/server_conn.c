@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <xrdma/error.h>
 
+#define REQUESTS_A_TURN 256u /* of one connection: the others get theirs */
+
 /* ---- what a server has on one lcore ---- */
 
 static struct server_lcore *
@@ -387,12 +389,17 @@ static void
 on_data(struct xr_conn *xr_conn, struct xr_iobuf *in)
 {
 	struct server_conn *conn = xr_conn_arg(xr_conn);
+	unsigned taken = 0;
 
 	if (!conn)
 		return;
 	conn->heard_us = xr_now_us();
-	while (!conn->blocked && xr_iobuf_size(in) > 0 && take_request(conn, in))
-		;
+	while (!conn->blocked && xr_iobuf_size(in) > 0 && take_request(conn, in)) {
+		if (++taken == REQUESTS_A_TURN) {
+			xr_conn_resume(xr_conn);
+			return;
+		}
+	}
 }
 
 const struct xr_conn_ops g_server_conn_ops = {
