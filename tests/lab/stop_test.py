@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One side of an RDMA connection ends in the middle of the work: the other ends cleanly, or goes on with others."""
 
+import re
 import signal
 import time
 
@@ -33,10 +34,12 @@ def an_interrupted_server_ends_its_client():
     for mode in MODES:
         server = RdmaServer(mode=mode)
         client = busy_client(server, mode=mode)
-        server.stop()
+        counters = server.stop()
         expect(server.result()["calls"] > 0, "the server has no figures")
+        expect_equal(counters["conns_cut_off"], 0, "connections cut off")
         client.finish(status=1)
-        expect(client.result()["errors"] > 0, "no error is counted")
+        error = client.result()["first_error"]
+        expect(re.search(r"error (2003|1014)\)", error), f"not how a stop ends calls: \"{error}\"")
         expect_equal(client.counters()["conns_live"], 0, "connections left")
 
 
