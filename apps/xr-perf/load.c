@@ -56,7 +56,8 @@ lane_ended(struct lane *lane)
 {
 	xr_timer_cancel(&lane->end);
 	pace_end(&lane->pace);
-	if (__atomic_sub_fetch(&lane->load->running, 1, __ATOMIC_ACQ_REL) == 0)
+	if (__atomic_sub_fetch(&lane->load->running, 1, __ATOMIC_ACQ_REL) == 0 &&
+	    !__atomic_load_n(&lane->load->draining, __ATOMIC_RELAXED))
 		xr_stop();
 }
 
@@ -69,15 +70,38 @@ lane_session_ended(struct lane *lane)
 }
 
 static void
-time_is_up(struct xr_timer *timer)
+stop_sessions(struct lane *lane)
 {
-	struct lane *lane = container_of(timer, struct lane, end);
 	struct session *next;
 
 	for (struct session *session = lane->sessions; session; session = next) {
 		next = session->next;
 		session_stop(session);
 	}
+}
+
+static void
+time_is_up(struct xr_timer *timer)
+{
+	stop_sessions(container_of(timer, struct lane, end));
+}
+
+static void
+drain_lane(struct xr_msg *msg, int status)
+{
+	if (status == 0)
+		stop_sessions(container_of(msg, struct lane, drain));
+}
+
+/* An interrupt: sessions end as when their time is up, so that their figures are whole. */
+static void
+drain(void *arg)
+{
+	struct load *load = arg;
+
+	__atomic_store_n(&load->draining, true, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < load->lane_count; i++)
+		xr_post(load->lanes[i].lcore, &load->lanes[i].drain);
 }
 
 static void
@@ -160,6 +184,7 @@ make_lanes(struct load *load)
 		load->lanes[count].lcore = lcore;
 		load->lanes[count].start = (struct xr_msg)XR_MSG_INIT(start);
 		load->lanes[count].begin = (struct xr_msg)XR_MSG_INIT(begin);
+		load->lanes[count].drain = (struct xr_msg)XR_MSG_INIT(drain_lane);
 		load->lanes[count].end = (struct xr_timer)XR_TIMER_INIT(time_is_up);
 		count++;
 	}
@@ -261,6 +286,7 @@ load_start(struct load *load)
 		if (err)
 			return err;
 	}
+	xr_on_drain(drain, load);
 	return 0;
 }
 
@@ -269,6 +295,7 @@ load_fini(struct load *load)
 {
 	int err = 0;
 
+	xr_on_drain(NULL, NULL);
 	for (unsigned i = 0; i < load->session_count; i++)
 		session_release(&load->sessions[i]);
 	for (unsigned i = 0; i < load->lane_count; i++)

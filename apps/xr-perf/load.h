@@ -28,7 +28,7 @@ struct load;
 struct lane {
 	struct load *load;
 	unsigned lcore;
-	struct xr_msg start, begin;
+	struct xr_msg start, begin, drain;
 	struct xr_timer end;
 	struct pace pace;
 	struct session *sessions;
@@ -51,6 +51,7 @@ struct load {
 	unsigned session_count;
 	unsigned warming; /* sessions that have not warmed up yet */
 	unsigned running; /* lanes that have not ended */
+	bool draining;	  /* the program stops without being told so again */
 	struct cpu_mark cpu_begin;
 	bool has_error; /* taken by an exchange: the first one writes its text */
 	char first_error[256];

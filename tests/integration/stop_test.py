@@ -35,6 +35,19 @@ def an_interrupted_client_reports_what_it_has():
         expect_equal(server.counters()["conns_live"], 0, "connections left")
 
 
+@test
+def a_client_interrupted_between_its_calls_reports_as_well():
+    server = Server()
+    client = Client(server.address, "--thread_num", 4, "--expected_qps", 20, "--test_seconds", 60, "--progress")
+    client.wait_stderr(r"[1-9]\d* calls/s")
+    client.interrupt()
+    client.finish()
+    result = client.result()
+    expect(result["seconds"] > 0.5 and result["qps"] > 0, f"no figures: {result}")
+    expect(result["request_wire_bytes"] > 0, f"no bytes: {result}")
+    expect_equal(client.counters()["conns_cut_off"], 0, "connections cut off")
+
+
 # What a call may end with whose server stops: ELOGOFF, or behind the last answer the connection's end.
 STOPPED = r"error (2003|1014)\)"
 
