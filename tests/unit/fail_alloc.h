@@ -26,6 +26,9 @@
 /* How many allocations still succeed; negative: all do. */
 static long g_fail_alloc_after = -1;
 
+/* How many have failed. */
+static long g_fail_alloc_failed __attribute__((unused));
+
 #if FAIL_ALLOC
 
 extern void *__libc_malloc(size_t size);
@@ -42,6 +45,7 @@ fail_alloc_now(void)
 		g_fail_alloc_after--;
 		return false;
 	}
+	g_fail_alloc_failed++;
 	errno = ENOMEM;
 	return true;
 }
