@@ -17,6 +17,7 @@ check: packages
 	@mk/check "$(MAKE)" $(CHECK_PARTS)
 
 check-full: export XR_BURST_S ?= 20
+check-full: export XR_STRESS_S ?= 10
 check-full: packages
 	@mk/check "$(MAKE)" $(FULL_PARTS)
 
