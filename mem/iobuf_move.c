@@ -18,6 +18,29 @@ iobuf_append_block(struct xr_iobuf *buf, struct xr_block *block, char *data, siz
 	return 0;
 }
 
+/* To bytes that stay where they are; into room that pieces_reserve() made. */
+static inline void
+refer(struct xr_iobuf *to, struct xr_block *block, char *data, size_t len)
+{
+	if (pieces_extends_last(to, block, data)) {
+		pieces_extend_last(to, len);
+		return;
+	}
+	block_hold(block);
+	pieces_push(to, block, data, len);
+}
+
+/* How many pieces the bytes lie in, the first of them from in_first on. */
+static uint32_t
+pieces_with(const struct xr_iobuf_piece *first, size_t in_first, size_t len)
+{
+	const struct xr_iobuf_piece *piece = first;
+
+	for (size_t end = in_first + len; end > piece->len; piece++)
+		end -= piece->len;
+	return (uint32_t)(piece - first) + 1;
+}
+
 /* A part of from's first piece, which keeps the rest. */
 static int
 move_part(struct xr_iobuf *to, struct xr_iobuf *from, size_t len)
@@ -48,31 +71,51 @@ move_piece(struct xr_iobuf *to, struct xr_iobuf *from)
 	return 0;
 }
 
+/*
+ * len bytes, at least one piece of them whole; all or none. Out of line: a message that is cut out of a piece should
+ * not save this one's registers.
+ */
+__attribute__((noinline)) static size_t
+move_pieces(struct xr_iobuf *to, struct xr_iobuf *from, size_t len)
+{
+	size_t left = len;
+
+	if (pieces_reserve(to, pieces_with(pieces_first(from), 0, len)) != 0)
+		return 0;
+	while (left > 0) {
+		const struct xr_iobuf_piece *piece = pieces_first(from);
+
+		if (piece->len > left) {
+			refer(to, piece->block, piece->data, left);
+			pieces_trim_front(from, left);
+			break;
+		}
+		left -= piece->len;
+		move_piece(to, from);
+	}
+	pieces_release_if_empty(from);
+	return len;
+}
+
 size_t
 xr_iobuf_cut(struct xr_iobuf *from, size_t len, struct xr_iobuf *to)
 {
-	size_t before = from->size_, left;
+	size_t before = from->size_;
 
 	if (from == to)
 		return 0;
-	if (len >= before && to->count_ == 0) {
-		pieces_hand_over(to, from);
-		return before;
-	}
-	left = len < before ? len : before;
-	while (left > 0) {
-		size_t piece = pieces_first(from)->len;
-
-		if (piece > left) {
-			move_part(to, from, left);
-			break;
+	if (len >= before) {
+		if (to->count_ == 0) {
+			pieces_hand_over(to, from);
+			return before;
 		}
-		if (move_piece(to, from) != 0)
-			break;
-		left -= piece;
+		len = before;
 	}
-	pieces_release_if_empty(from);
-	return before - from->size_;
+	if (len == 0)
+		return 0;
+	if (len < pieces_first(from)->len)
+		return move_part(to, from, len) == 0 ? len : 0;
+	return move_pieces(to, from, len);
 }
 
 int
@@ -131,18 +174,6 @@ xr_iobuf_move_front(struct xr_iobuf *to, struct xr_iobuf *from)
 	return 0;
 }
 
-/* To bytes that stay where they are; into room that pieces_reserve() made. */
-static inline void
-refer(struct xr_iobuf *to, struct xr_block *block, char *data, size_t len)
-{
-	if (pieces_extends_last(to, block, data)) {
-		pieces_extend_last(to, len);
-		return;
-	}
-	block_hold(block);
-	pieces_push(to, block, data, len);
-}
-
 static int
 share_with_itself(struct xr_iobuf *buf)
 {
@@ -165,17 +196,6 @@ xr_iobuf_share(struct xr_iobuf *to, const struct xr_iobuf *from)
 	for (const struct xr_iobuf_piece *piece = pieces_first(from); piece < pieces_end(from); piece++)
 		refer(to, piece->block, piece->data, piece->len);
 	return 0;
-}
-
-/* How many pieces the bytes lie in, the first of them from in_first on. */
-static uint32_t
-pieces_with(const struct xr_iobuf_piece *first, size_t in_first, size_t len)
-{
-	const struct xr_iobuf_piece *piece = first;
-
-	for (size_t end = in_first + len; end > piece->len; piece++)
-		end -= piece->len;
-	return (uint32_t)(piece - first) + 1;
 }
 
 static int

@@ -81,8 +81,8 @@ XR_API void xr_iobuf_commit(struct xr_iobuf *buf, size_t len);
 /* ---- from one iobuf to another; no byte is copied ---- */
 
 /**
- * Moves the first len bytes (or all there are) to the end of another iobuf; returns how many. Errors: none is possible
- * but for memory of the piece list, in which case fewer bytes are moved. From an iobuf to itself nothing is moved.
+ * Moves the first len bytes (or all there are) to the end of another iobuf; returns how many. Without memory for the
+ * list of pieces that is 0: nothing has been moved. From an iobuf to itself nothing is moved.
  */
 XR_API size_t xr_iobuf_cut(struct xr_iobuf *from, size_t len, struct xr_iobuf *to);
 

@@ -258,10 +258,11 @@ model_step_cut(struct model *m, struct model_buf *a, struct model_buf *b)
 	if (!model_fits(b, expected))
 		return;
 	moved = xr_iobuf_cut(&a->buf, len, &b->buf);
-	MODEL_CHECK(moved <= expected);
-	m->refused += moved < expected;
-	model_append(b, a->bytes, moved);
-	model_take(a, moved);
+	MODEL_CHECK(moved == expected || moved == 0);
+	if (!model_done(m, moved == expected ? 0 : -ENOMEM, a, b))
+		return;
+	model_append(b, a->bytes, expected);
+	model_take(a, expected);
 }
 
 static inline void
