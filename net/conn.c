@@ -409,7 +409,7 @@ conn_drain(struct xr_conn *conn)
 	else if (conn->state <= CONN_OPEN && !conn->opened && !conn->dialled)
 		conn_end(conn, -ECANCELED);
 	else if (conn->state <= CONN_OPEN && conn->ops->on_drain)
-		conn->ops->on_drain(conn);
+		CALLBACK(conn->ops->on_drain, conn->ops->on_drain(conn));
 	else
 		xr_conn_close(conn);
 }

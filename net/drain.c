@@ -6,6 +6,7 @@
 #include "net/listener.h"
 #include "net/turn.h"
 #include "poll/reactor.h"
+#include "poll/stall.h"
 #include <errno.h>
 #include <urcu/compiler.h>
 #include <xrdma/env.h>
@@ -83,7 +84,7 @@ announce(void)
 	g_deadline = (struct xr_timer)XR_TIMER_INIT(deadline_passed);
 	xr_timer_arm(&g_deadline, (uint64_t)drain_ms * 1000, 0);
 	if (g_on_drain)
-		g_on_drain(g_on_drain_arg);
+		CALLBACK(g_on_drain, g_on_drain(g_on_drain_arg));
 }
 
 static void

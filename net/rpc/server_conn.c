@@ -52,7 +52,7 @@ server_lcore_free(struct server_lcore *here)
  * elsewhere, while of calls that a close cuts off nobody knows whether they were served. So a connection ends when it
  * has been quiet for a moment, or at last when its peer does not take the hint.
  */
-#define QUIET_US 50000
+#define QUIET_US UINT64_C(50000)
 #define HINT_US	 (10 * QUIET_US)
 
 static uint64_t

@@ -161,13 +161,14 @@ cq_join(struct device *device, struct endpoint *endpoint, unsigned send_depth, u
 	const char **why)
 {
 	static struct log_limit limit;
-	const struct place place = {endpoint, send_depth, recv_depth, handle};
+	struct place place = {.endpoint = endpoint, .send_depth = send_depth, .recv_depth = recv_depth};
 	struct cq *cq = cq_get(device, why);
 	const char *figures = "";
 	int ret;
 
 	if (!cq)
 		return NULL;
+	place.handle = handle;
 	ret = join_one(&t_sets[device->number], &place, &cq, &figures);
 	if (ret == -ENOSPC)
 		ret = join_further(&t_sets[device->number], device, &place, &cq, &figures);
