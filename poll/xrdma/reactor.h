@@ -42,9 +42,9 @@ XR_API uint64_t xr_now_us(void);
  * One turn of the worker: takes what has come, runs callbacks, sends. It does a bounded amount and does not block. The
  * first one after a wait also ends that, whoever or whatever has ended it.
  *
- * Returns the work done, 0 for none; when it is above 0 there may be more. Errors: -ESHUTDOWN after xr_stop(): no turn
- * was done, and xr_worker_end() is to be called; -EINVAL called on another thread, from inside a callback, or not
- * between xr_worker_begin() and xr_worker_end().
+ * Returns the work done, 0 for none; when it is above 0 there may be more. Errors: -ESHUTDOWN the loops are to end,
+ * after xr_stop() and what that lets finish: no turn was done, and xr_worker_end() is to be called; -EINVAL called on
+ * another thread, from inside a callback, or not between xr_worker_begin() and xr_worker_end().
  */
 XR_API int xr_worker_progress(void);
 

@@ -169,22 +169,45 @@ grant_wait(void)
 		CU_ASSERT(xr_worker_progress() >= 0);
 }
 
-/* With a connection open, and in the middle of a wait. */
+/* Both ends of a connection are open, and a wait has been granted. */
 static void
-test_end_closes(void)
+begin_with_a_connection(struct probe *server, struct probe *client)
 {
-	struct probe server = {.on_data = probe_echo}, client = {0};
 	struct xr_listener *listener;
 
-	net_up(2, "--port", "default,mode=event,rdma=off", NULL);
-	listener = probe_listen(&server, NULL);
+	net_up(2, "--port", "default,mode=event,rdma=off", "--drain_ms", "5000", NULL);
+	listener = probe_listen(server, NULL);
 	ASSERT_EQ(xr_worker_begin(), 0);
-	probe_dial(&client, xr_listener_address(listener), XR_RDMA_NO);
-	for (unsigned i = 0; i < 5000 && !(PROBE_READ(client.opened) && PROBE_READ(server.opened)); i++) {
+	probe_dial(client, xr_listener_address(listener), XR_RDMA_NO);
+	for (unsigned i = 0; i < 5000 && !(PROBE_READ(client->opened) && PROBE_READ(server->opened)); i++) {
 		CU_ASSERT(xr_worker_progress() >= 0);
 		net_sleep_ms(1);
 	}
 	grant_wait();
+}
+
+static void
+test_stop_drains(void)
+{
+	struct probe server = {.on_data = probe_echo}, client = {0};
+
+	begin_with_a_connection(&server, &client);
+	xr_stop();
+	ASSERT_EQ(loop(), 0);
+	/* Before the end, in an orderly way. */
+	ASSERT_EQ(client.closed, 1);
+	ASSERT_EQ(client.close_reason, 0);
+	ASSERT_EQ(PROBE_READ(server.closed), 1);
+	ASSERT_EQ(xr_worker_end(), 0);
+	net_down();
+}
+
+static void
+test_end_closes(void)
+{
+	struct probe server = {.on_data = probe_echo}, client = {0};
+
+	begin_with_a_connection(&server, &client);
 	ASSERT_EQ(xr_worker_end(), 0);
 	ASSERT_EQ(client.closed, 1);
 	ASSERT_EQ(client.close_reason, -ECANCELED);
@@ -204,5 +227,5 @@ test_fini_ends(void)
 
 UNIT_SUITE("embed", {"an echo", test_echo}, {"the other lcores run", test_others_run},
 	   {"the order of calls", test_order}, {"not after a run", test_after_run},
-	   {"stopped before it began", test_stopped_before}, {"the end closes what is open", test_end_closes},
-	   {"xr_fini() ends what was left", test_fini_ends});
+	   {"stopped before it began", test_stopped_before}, {"a stop drains", test_stop_drains},
+	   {"the end closes what is open", test_end_closes}, {"xr_fini() ends what was left", test_fini_ends});
