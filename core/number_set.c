@@ -102,7 +102,7 @@ scan_end(const char **at, unsigned *number, const char **why)
 int
 number_set_scan_range(struct number_set *set, const char **at, const char **why)
 {
-	unsigned first, last;
+	unsigned first = 0, last;
 	int rc = scan_end(at, &first, why);
 
 	if (rc)

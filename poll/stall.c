@@ -53,10 +53,8 @@ note(struct stall *stall, const void *fn, uint64_t since_us)
 }
 
 void
-stall_begin(struct stall_frame *frame, const void *fn)
+stall_begin(struct stall *stall, struct stall_frame *frame, const void *fn)
 {
-	struct stall *stall = frame->stall;
-
 	frame->outer = stall->fn;
 	frame->outer_since_us = stall->since_us;
 	frame->told_us = stall->told_us;

@@ -34,18 +34,15 @@ struct stall_frame {
 	uint64_t outer_since_us, begin_us, told_us;
 };
 
-void stall_begin(struct stall_frame *frame, const void *fn);
+void stall_begin(struct stall *stall, struct stall_frame *frame, const void *fn);
 void stall_end(const struct stall_frame *frame);
 
-static inline struct stall_frame
-stall_enter(const void *fn)
+static inline void
+stall_enter(struct stall_frame *frame, const void *fn)
 {
-	struct stall_frame frame;
-
-	frame.stall = t_stall;
-	if (__builtin_expect(frame.stall != NULL, 0))
-		stall_begin(&frame, fn);
-	return frame;
+	frame->stall = t_stall;
+	if (__builtin_expect(frame->stall != NULL, 0))
+		stall_begin(frame->stall, frame, fn);
 }
 
 static inline void
@@ -56,11 +53,12 @@ stall_leave(const struct stall_frame *frame)
 }
 
 /* Makes a call of the function under watch. */
-#define CALLBACK(function, call)                                                         \
-	do {                                                                             \
-		const struct stall_frame frame_ = stall_enter((const void *)(function)); \
-		call;                                                                    \
-		stall_leave(&frame_);                                                    \
+#define CALLBACK(function, call)                                \
+	do {                                                    \
+		struct stall_frame frame_;                      \
+		stall_enter(&frame_, (const void *)(function)); \
+		call;                                           \
+		stall_leave(&frame_);                           \
 	} while (0)
 
 /* The symbol of a function, or where there is none its file and the offset in it, for addr2line. */

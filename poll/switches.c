@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "poll/switches.h"
 
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -51,6 +52,17 @@ switches_end(struct switches *switches)
 	book(switches, (uint64_t)usage.ru_nvcsw, (uint64_t)usage.ru_nivcsw);
 }
 
+static bool
+read_value(const char *line, const char *name, uint64_t *value)
+{
+	size_t length = strlen(name);
+
+	if (strncmp(line, name, length) != 0)
+		return false;
+	*value = strtoull(line + length, NULL, 10);
+	return true;
+}
+
 void
 switches_fetch(struct switches *switches)
 {
@@ -67,8 +79,8 @@ switches_fetch(struct switches *switches)
 	if (!file)
 		return;
 	while (found < 2 && fgets(line, sizeof line, file))
-		found += sscanf(line, "voluntary_ctxt_switches: %" SCNu64, &given_up) == 1 ||
-			 sscanf(line, "nonvoluntary_ctxt_switches: %" SCNu64, &taken_away) == 1;
+		found += read_value(line, "voluntary_ctxt_switches:", &given_up) ||
+			 read_value(line, "nonvoluntary_ctxt_switches:", &taken_away);
 	fclose(file);
 	if (found == 2)
 		book(switches, given_up, taken_away);

@@ -262,13 +262,13 @@ bare(const char *mode, const char *lcores, unsigned long seconds)
 
 	if (!comma)
 		return 1;
-	second.cpu = atoi(comma + 1);
+	second.cpu = (int)strtol(comma + 1, NULL, 10);
 	g_bells[0] = eventfd(0, 0);
 	g_bells[1] = eventfd(0, 0);
 	g_end_ns = seconds * 1000000000u;
 	if (pthread_create(&thread, NULL, second_thread, &second))
 		return 1;
-	pin(atoi(lcores));
+	pin((int)strtol(lcores, NULL, 10));
 	bounce(polls);
 	pthread_join(thread, NULL);
 	print_figures();
