@@ -18,8 +18,8 @@
 bool net_check(bool good, const char *file, int line, const char *what);
 
 /*
- * xr_init() with that many lcores and with further arguments, a NULL ends them. Asserts that it worked. A stop is one at
- * once, unless --drain_ms is among them.
+ * xr_init() with that many lcores and with further arguments, a NULL ends them. Asserts that it worked. A stop is one
+ * at once, unless --drain_ms is among them.
  */
 void net_up(unsigned lcores, ...) __attribute__((sentinel));
 

@@ -461,7 +461,7 @@ test_foreign_server(void)
 {
 	struct probe client = {.on_data = close_on_data, .on_close = probe_stop_on_close};
 	struct xr_iobuf out = XR_IOBUF_INIT;
-	struct stage stage;
+	struct stage stage = {.listener = -1};
 	struct xr_conn *conn;
 
 	rdma_up(NULL);
@@ -517,7 +517,7 @@ static void
 test_byte_behind_hello(void)
 {
 	struct probe client = {.on_close = probe_stop_on_close};
-	struct stage stage;
+	struct stage stage = {.listener = -1};
 
 	rdma_up(NULL);
 	stage.listener = raw_listen(stage.address);
@@ -577,7 +577,7 @@ static void
 test_card_fails_before_answer(void)
 {
 	struct probe client = {.on_data = close_on_plain, .on_close = probe_stop_on_close};
-	struct stage stage;
+	struct stage stage = {.listener = -1};
 
 	rdma_up(NULL);
 	stage.listener = raw_listen(stage.address);
@@ -594,7 +594,7 @@ static void
 test_unreachable_peer_is_remembered(void)
 {
 	struct probe client = {.on_close = probe_stop_on_close};
-	struct stage stage;
+	struct stage stage = {.listener = -1};
 	struct xr_conn *conn;
 	struct xr_iobuf out = XR_IOBUF_INIT;
 
