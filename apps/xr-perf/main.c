@@ -2,6 +2,7 @@
 /* xr-perf: measures baidu_std calls between a server and a load client, as brpc's rdma_performance does. */
 
 #include "descriptors.h"
+#include "memory.h"
 #include "perf.h"
 #include "report.h"
 
@@ -24,6 +25,11 @@ static const struct xr_option common_options[] = {
 	 .value = &g_common.counters,
 	 .placeholder = "FILE",
 	 .help = "write the library's counters to this file as JSON at the end (\"-\": to standard output)"},
+	{.name = "memory",
+	 .type = XR_OPTION_BOOL,
+	 .value = &g_common.memory,
+	 .default_value = "false",
+	 .help = "print at the end what memory there is and where its blocks are"},
 	{.name = "max_body_size",
 	 .type = XR_OPTION_INT,
 	 .value = &g_common.max_body_size,
@@ -107,6 +113,8 @@ run(const struct perf_command *command)
 		return PERF_FAILED;
 	}
 	status = command->run();
+	if (g_common.memory)
+		memory_print();
 	if (g_common.counters[0] != '\0' && report_counters(g_common.counters) != 0 && status == PERF_OK)
 		status = PERF_FAILED;
 	return status;

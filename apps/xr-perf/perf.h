@@ -27,6 +27,7 @@ extern const struct perf_command g_server_command, g_client_command;
 struct perf_common {
 	const char *json, *counters; /* file names, "" for none */
 	int64_t max_body_size;
+	int64_t memory; /* print its figures at the end */
 };
 
 extern struct perf_common g_common;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
+#include "memory.h"
+
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
@@ -176,5 +178,6 @@ report_counters(const char *file)
 	cJSON *tree = cJSON_CreateObject();
 
 	xr_counter_foreach(XR_LCORE_NONE, add_counter, tree);
+	memory_add(tree);
 	return write_json(tree, file);
 }

@@ -40,7 +40,7 @@ void report_server(const struct server_result *result);
 int report_client_json(const struct client_result *result, const char *file);
 int report_server_json(const struct server_result *result, const char *file);
 
-/* All of the library's counters, summed over the lcores. */
+/* All of the library's counters, summed over the lcores, and its memory. */
 int report_counters(const char *file);
 
 #endif
