@@ -99,12 +99,11 @@ own_bag(void)
 static struct outbox *
 new_box(struct pool *pool)
 {
-	struct outbox *box = malloc(sizeof *box);
+	struct outbox *box = calloc(1, sizeof *box);
 
 	if (!box)
 		return NULL;
 	box->pool = pool;
-	box->count = 0;
 	pthread_mutex_init(&box->lock, NULL);
 	pthread_mutex_lock(&pool->outboxes_lock);
 	cds_list_add_tail(&box->in_pool, &pool->outboxes);
