@@ -19,6 +19,7 @@
 #include <xrdma/error.h>
 
 #define ACCEPTS_A_TURN	64
+#define ACCEPTS_AT_STOP 4096
 #define ACCEPT_PAUSE_US 100000u
 
 struct xr_listener {
@@ -329,13 +330,24 @@ xr_listener_close(struct xr_listener *listener)
 	free(listener);
 }
 
+/* Closing the socket would reset who has connected by now and waits in the backlog. */
+static void
+accept_waiting(struct xr_listener *listener)
+{
+	for (int i = 0; i < ACCEPTS_AT_STOP; i++)
+		if (!accept_one(listener))
+			break;
+}
+
 void
 listeners_stop(struct net_lcore *net)
 {
 	struct xr_listener *listener;
 
-	cds_list_for_each_entry (listener, &net->listeners, link)
+	cds_list_for_each_entry (listener, &net->listeners, link) {
+		accept_waiting(listener);
 		stop_accepting(listener);
+	}
 }
 
 void

@@ -127,6 +127,33 @@ test_requests_from_before_the_stop(void)
 	net_down();
 }
 
+/* One that nobody had accepted yet, either. */
+static int g_early;
+
+static void
+expect_echo(void *arg)
+{
+	(void)arg;
+	expect_answer(g_early, 1, 0);
+	NET_CHECK(raw_await_end(g_early) == 0);
+	close(g_early);
+}
+
+static void
+test_request_in_the_backlog(void)
+{
+	for (unsigned lcores = 1; lcores <= 2; lcores++) {
+		net_up(lcores, LONG, NULL);
+		g_server = echo_server();
+		g_early = connect_to_server();
+		ask(g_early, 1, "Echo");
+		xr_stop();
+		net_run(expect_echo, NULL);
+		xr_rpc_server_close(g_server);
+		net_down();
+	}
+}
+
 /* A handler that never answers is not waited for longer than agreed. */
 static void
 wait_in_vain(void *arg)
@@ -378,6 +405,7 @@ test_logged_off(void)
 
 UNIT_SUITE("rpc drain", {"a server with calls in work", test_server_with_calls_in_work},
 	   {"requests from before the stop", test_requests_from_before_the_stop},
+	   {"a request in the backlog", test_request_in_the_backlog},
 	   {"a handler that never answers", test_handler_that_never_answers},
 	   {"a server closed meanwhile", test_server_closed_meanwhile},
 	   {"a client with calls in work", test_client_with_calls_in_work},
