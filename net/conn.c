@@ -362,14 +362,17 @@ all_sent(const struct xr_conn *conn)
 static bool
 quiet_at_stop(const struct xr_conn *conn)
 {
-	return conn->home->drain.phase != DRAIN_NONE && conn->bytes_in + conn->bytes_out == conn->drain_mark;
+	return conn->home->drain.phase != DRAIN_NONE && conn->bytes_in + conn->bytes_out == conn->drain_mark &&
+	       tcp_all_arrived(conn);
 }
 
 static void
 shut_down(struct xr_conn *conn)
 {
+	bool over = conn->eof || quiet_at_stop(conn);
+
 	conn->link->shutdown(conn);
-	if (conn->eof || quiet_at_stop(conn))
+	if (over)
 		conn_end(conn, 0);
 	else
 		conn->state = CONN_DRAINING;

@@ -7,8 +7,10 @@
 #include "net/turn.h"
 #include "poll/reactor.h"
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -270,6 +272,14 @@ tcp_flush(struct xr_conn *conn)
 	else
 		set_full(conn, false);
 	return 0;
+}
+
+bool
+tcp_all_arrived(const struct xr_conn *conn)
+{
+	int unacknowledged = 0;
+
+	return ioctl(conn->tcp.fd.fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0;
 }
 
 /* ---- life ---- */

@@ -37,6 +37,9 @@ int tcp_dial(struct xr_conn *conn);
 /* Takes over the socket that was accepted. A negative errno leaves it the caller's. */
 int tcp_adopt(struct xr_conn *conn, int fd);
 
+/* Whether the peer's system has acknowledged all that was sent. */
+bool tcp_all_arrived(const struct xr_conn *conn);
+
 /* From now on the socket says nothing but its end, which on_end hears of; a byte on it fails the connection. */
 void tcp_go_silent(struct xr_conn *conn, void (*on_end)(struct xr_conn *conn));
 
