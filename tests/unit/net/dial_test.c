@@ -85,10 +85,8 @@ dial_many_here(struct xr_msg *msg, int status)
 {
 	NET_CHECK(status == 0);
 	(void)msg;
-	for (int i = 0; i < DIALS; i++) {
-		g_here[i] = (struct probe){.on_open = check_here};
+	for (int i = 0; i < DIALS; i++)
 		probe_dial(&g_here[i], g_here_address, XR_RDMA_NO);
-	}
 }
 
 static void
@@ -108,6 +106,8 @@ test_runs_where_it_was_dialled(void)
 {
 	struct probe server = {0};
 
+	for (int i = 0; i < DIALS; i++)
+		g_here[i] = (struct probe){.on_open = check_here};
 	net_up(3, NULL);
 	net_run_against(probe_listen(&server, NULL), dial_on_lcore_2);
 	net_down();
