@@ -186,6 +186,30 @@ begin_with_a_connection(struct probe *server, struct probe *client)
 	grant_wait();
 }
 
+/* What is sent between two turns leaves with the next one, and until then there is no wait. */
+static void
+test_pending_flush_is_busy(void)
+{
+	struct probe server = {.on_data = probe_echo}, client = {0};
+	uint64_t timeout_us;
+
+	begin_with_a_connection(&server, &client);
+	for (unsigned round = 1; round <= 3; round++) {
+		while (xr_worker_progress() > 0)
+			;
+		ASSERT_EQ(send_pattern(client.conn, 0, 1000), 0);
+		ASSERT_EQ(xr_worker_prepare_wait(&timeout_us), -EBUSY);
+		for (unsigned i = 0; i < 5000 && PROBE_READ(client.bytes) < 1000 * round; i++) {
+			CU_ASSERT(xr_worker_progress() >= 0);
+			net_sleep_ms(1);
+		}
+		ASSERT_EQ(PROBE_READ(client.bytes), 1000 * round);
+		grant_wait();
+	}
+	ASSERT_EQ(xr_worker_end(), 0);
+	net_down();
+}
+
 static void
 test_stop_drains(void)
 {
@@ -227,5 +251,6 @@ test_fini_ends(void)
 
 UNIT_SUITE("embed", {"an echo", test_echo}, {"the other lcores run", test_others_run},
 	   {"the order of calls", test_order}, {"not after a run", test_after_run},
-	   {"stopped before it began", test_stopped_before}, {"a stop drains", test_stop_drains},
-	   {"the end closes what is open", test_end_closes}, {"xr_fini() ends what was left", test_fini_ends});
+	   {"stopped before it began", test_stopped_before}, {"a pending flush is busy", test_pending_flush_is_busy},
+	   {"a stop drains", test_stop_drains}, {"the end closes what is open", test_end_closes},
+	   {"xr_fini() ends what was left", test_fini_ends});
