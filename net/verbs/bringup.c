@@ -4,6 +4,7 @@
 
 #include "core/log.h"
 #include "mem/pool.h"
+#include "mem/pressure.h"
 #include "net/port.h"
 #include "net/verbs/ending.h"
 #include "net/verbs/endpoint_private.h"
@@ -17,6 +18,7 @@
 
 #define HUGE_BLOCKS_RQ 16 /* 32 MiB of receive blocks a connection are enough */
 #define MESSAGE_MAX    ((uint32_t)2 << 20)
+#define ROOM_SHARE     4 /* of the pool that receives leave to others */
 
 /* ---- what is wanted ---- */
 
@@ -133,18 +135,33 @@ join_queues(struct endpoint *endpoint, const struct qp_want *want, const char **
 	return 0;
 }
 
+/*
+ * What connections receive into they keep for as long as they live, and receives may take the pool's last block. So a
+ * part of it is left to what is sent and to connections over TCP, or nobody could answer what comes.
+ */
+static bool
+leaves_room(enum block_type type, size_t bytes)
+{
+	return pressure_available_bytes(type) >= bytes + pressure_capacity_bytes(type) / ROOM_SHARE;
+}
+
 static int
 take_blocks(struct endpoint *endpoint, enum block_type type, const struct arrays *arrays, const char **why)
 {
 	static struct log_limit limit;
 	uint16_t slots = endpoint->qp.rq_size;
-	int ret = recv_init(&endpoint->recv, type, slots, arrays->blocks, arrays->idle);
+	size_t bytes = slots * block_bytes(type);
+	int ret = -ENOMEM;
 
+	if (leaves_room(type, bytes))
+		ret = recv_init(&endpoint->recv, type, slots, arrays->blocks, arrays->idle);
 	if (ret) {
 		log_limited(
 			&limit, XR_LOG_WARNING,
-			"an RDMA connection goes to TCP: the pool has not the %u %s blocks (%zu KiB) that it receives into",
-			slots, block_type_name(type), slots * block_bytes(type) >> 10);
+			"an RDMA connection goes to TCP: it receives into %u %s blocks (%zu KiB), and of the pool's "
+			"%zu KiB there are %zu, a quarter of all being for other uses",
+			slots, block_type_name(type), bytes >> 10, pressure_capacity_bytes(type) >> 10,
+			pressure_available_bytes(type) >> 10);
 		*why = "the pool has no blocks for it to receive into";
 	}
 	return ret;

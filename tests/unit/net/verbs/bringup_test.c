@@ -180,6 +180,16 @@ test_no_blocks(void)
 	expect_fallback("the pool has no blocks for it to receive into");
 }
 
+/* They are there, and too little would be left for what is to be sent. */
+static void
+test_blocks_are_left_to_others(void)
+{
+	rdma_up("--pool_max_mb", "64", "--rdma_memory_pool_initial_size_mb", "32",
+		"--rdma_memory_pool_increase_size_mb", "32", "--rdma_memory_pool_max_regions", "1", "--port",
+		"default,block=large,rq=200", NULL);
+	expect_fallback("the pool has no blocks for it to receive into");
+}
+
 static void
 test_no_room_in_cq(void)
 {
@@ -616,6 +626,7 @@ UNIT_SUITE("bringup", {"each step may fail for a client", test_client_fails},
 	   {"each step may fail for a server", test_server_fails},
 	   {"a server's port without RDMA", test_server_port_without_rdma}, {"no device", test_no_device},
 	   {"no GID for the address", test_no_gid}, {"no blocks to receive into", test_no_blocks},
+	   {"blocks are left to others", test_blocks_are_left_to_others},
 	   {"no room in the completion queue", test_no_room_in_cq},
 	   {"a port's device that can't be used", test_port_asks_for_unusable_device},
 	   {"queue sizes of port and flags", test_sizes}, {"the three block types", test_block_types},
