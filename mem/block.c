@@ -15,11 +15,10 @@
 
 #define CACHE_LINE_BYTES 64u
 
-/* Of a thread that is no lcore, and of user memory: empty and full at once, so that only the rare halves ask. */
+/* No block has no references: none belongs here. */
 static struct cache g_none;
 
-static __thread struct cache *t_caches[BLOCK_TYPES + 1]
-	__attribute__((tls_model("initial-exec"))) = {&g_none, &g_none, &g_none, &g_none};
+__thread struct cache *t_caches[BLOCK_TYPES + 1] = {&g_none, &g_none, &g_none, &g_none};
 
 const char *
 block_type_name(enum block_type type)
@@ -46,7 +45,7 @@ cache_create(unsigned node, enum block_type type, unsigned max)
 		return NULL;
 	*cache = (struct cache){
 		.max = max,
-		.node = node,
+		.sole = (struct xr_block){.refs = 1, .type = (uint8_t)type, .node = (uint8_t)node}.sole,
 		.pool = pool_of(node, type),
 		.lcore_index = t_lcore ? t_lcore->index : UINT_MAX,
 	};
@@ -158,8 +157,6 @@ get_from_pool(struct pool *pool, struct xr_block **blocks, unsigned n, pool_get_
 	return 0;
 }
 
-/* The calls below keep their rare halves out of line, so that the others save no registers. */
-
 static struct xr_block *
 pop(struct cache *cache)
 {
@@ -170,8 +167,8 @@ pop(struct cache *cache)
 }
 
 /* A shut cache is not filled. */
-__attribute__((noinline)) static struct xr_block *
-alloc_without_cached(enum block_type type)
+struct xr_block *
+block_alloc_uncached(enum block_type type)
 {
 	struct cache *cache = t_caches[type];
 	struct xr_block *block;
@@ -183,19 +180,6 @@ alloc_without_cached(enum block_type type)
 	} else if (get_from_pool(block_home(type), &block, 1, pool_get) == 0) {
 		return NULL;
 	}
-	memory_unpoison(block, block_bytes(type));
-	return block;
-}
-
-struct xr_block *
-block_alloc(enum block_type type)
-{
-	struct cache *cache = t_caches[type];
-	struct xr_block *block;
-
-	if (__builtin_expect(cache->count == 0, 0))
-		return alloc_without_cached(type);
-	block = pop(cache);
 	memory_unpoison(block, block_bytes(type));
 	return block;
 }
@@ -267,8 +251,9 @@ push(struct cache *cache, struct xr_block *block)
 	set_count(cache, cache->count + 1);
 }
 
-__attribute__((noinline)) static void
-free_past_cache(struct xr_block *block)
+/* Nobody holds it any more. */
+static void
+free_block(struct xr_block *block)
 {
 	struct cache *cache = t_caches[block->type];
 	struct pool *home;
@@ -289,18 +274,11 @@ free_past_cache(struct xr_block *block)
 }
 
 void
-block_free(struct xr_block *block)
+block_drop_uncached(struct xr_block *block)
 {
-	struct cache *cache = t_caches[block->type];
-
-	if (__builtin_expect(cache->node != block->node ||
-				     cache->count >= __atomic_load_n(&cache->limit, __ATOMIC_RELAXED),
-			     0)) {
-		free_past_cache(block);
-		return;
-	}
-	mark_free(block);
-	push(cache, block);
+	if (__atomic_load_n(&block->refs, __ATOMIC_ACQUIRE) == 1 ||
+	    __atomic_sub_fetch(&block->refs, 1, __ATOMIC_ACQ_REL) == 0)
+		free_block(block);
 }
 
 void

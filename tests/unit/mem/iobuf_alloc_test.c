@@ -12,8 +12,8 @@
 #define STEPS	 (FAIL_ALLOC ? 2000u : 800u) /* fewer under a sanitizer, where only blocks can fail */
 #define RUNS_MAX 5000
 
-struct xr_block *__real_block_alloc(enum block_type type);
-struct xr_block *__wrap_block_alloc(enum block_type type);
+struct xr_block *__real_block_alloc_uncached(enum block_type type);
+struct xr_block *__wrap_block_alloc_uncached(enum block_type type);
 
 static uint64_t g_random;
 
@@ -26,10 +26,10 @@ model_choose(struct model *m, size_t below)
 }
 
 struct xr_block *
-__wrap_block_alloc(enum block_type type)
+__wrap_block_alloc_uncached(enum block_type type)
 {
 	if (g_fail_alloc_after < 0 || g_fail_alloc_after-- > 0)
-		return __real_block_alloc(type);
+		return __real_block_alloc_uncached(type);
 	g_fail_alloc_after = 0;
 	errno = ENOMEM;
 	return NULL;
