@@ -53,6 +53,21 @@ def threads_are_named_and_pinned():
 
 
 @test
+def helpers_keep_off_the_lcores():
+    left = CPUS[1:] or CPUS
+    command = Program("server", "--listen", "127.0.0.1:0", "-l", FIRST, "--stall_ms", 60000)
+    command.wait_stdout(r"^listening on ")
+    helpers = {thread.name: thread.processors for thread in command.threads() if thread.name.startswith("xr-")
+               and thread.number != command.pid}
+    expect("xr-stall" in helpers, f"no thread watches: {helpers}")
+    for name, processors in helpers.items():
+        expect_equal(processors, ranges(left), f"the processors of {name}")
+    command.interrupt()
+    command.finish()
+    expect("callback" not in command.stderr.text(), "something has stalled")
+
+
+@test
 def without_a_list_it_is_what_the_process_may_use():
     others = {f"lcore-{cpu}": str(cpu) for cpu in CPUS[1:]}
     expect_equal(threads_of(), {"xr-perf": str(FIRST), **others}, "threads")
