@@ -5,7 +5,7 @@
 Each mode meets each block type on the server's side and on the client's, and each of them meets each size.
 """
 
-from lab import BLOCKS, RdmaClient, RdmaServer
+from lab import BLOCKS, IN_GUEST, RdmaClient, RdmaServer
 from harness import CPUS, MODES, Skip, expect, expect_equal, main, test
 
 # Around every border on the way: none, one, the small ones, the zero-copy limit, a block's payload, many blocks.
@@ -79,6 +79,17 @@ def the_smallest_queues_are_enough():
     counters = client.counters()
     expect(counters["rdma_send_window_closed"] > 0, f"windows of 13 never closed: {counters}")
     server.stop_clean()
+
+
+@test
+def connections_beyond_what_one_completion_queue_holds():
+    """Each can have 5120 sends complete; a queue of soft-RoCE's holds 32767, one of a card's may hold more."""
+    deep = ("--rdma_sq_size", 4096)
+    server = RdmaServer(*deep, mode="event")
+    client, _ = echo(server, 8161, "--thread_num", 16, *deep, mode="event")
+    for counters in (client.counters(), server.stop_clean()):
+        expect_equal(counters["rdma_connections"], 16, "RDMA connections")
+        expect(counters["cq_further"] == 2 or not IN_GUEST, f"{counters['cq_further']} further queues")
 
 
 @test
