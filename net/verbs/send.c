@@ -51,7 +51,7 @@ lkey_of(const struct endpoint *endpoint, const struct xr_iobuf_piece *piece, uin
 	unsigned device = endpoint_device(endpoint);
 
 	return block_is_user(piece->block) ? user_block_lkey(user_block_of(piece->block), device, lkey)
-					   : mem_lkey(device, piece->data, lkey);
+					   : mem_block_lkey(device, piece->block, lkey);
 }
 
 /* The device can read it where it lies. The pool's blocks are registered with every device. */
