@@ -436,7 +436,7 @@ pool_grow(struct pool *pool)
 	while (pool->idle == 0 && status == 0)
 		status = get_more(pool, false);
 	pthread_mutex_unlock(&pool->lock);
-	if (status != 0)
+	if (status != 0 && status != -EPERM)
 		report_limit(pool, status);
 	return status;
 }

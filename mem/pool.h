@@ -50,7 +50,10 @@ struct pool *pool_of(unsigned node, enum block_type type);
 unsigned pool_count(void);
 struct pool *pool_at(unsigned index);
 
-/* Maps one more region when nothing is free; blocks for that long. A negative errno after one rate-limited log line. */
+/*
+ * Maps one more region when nothing is free; blocks for that long. A negative errno after one rate-limited log line,
+ * but for -EPERM: it is the application that adds regions.
+ */
 int pool_grow(struct pool *pool);
 
 /* Memory of the application's becomes a region; the errors of xr_mem_pool_add() but -EINVAL. */

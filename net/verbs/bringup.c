@@ -71,15 +71,11 @@ queues_of(const struct xr_port *port)
 	};
 }
 
-/* One block is enough for a region to be there. That there can be none is said by the pool. */
+/* That there can be none is said by the pool. */
 static void
 warm(enum block_type type, int node)
 {
-	struct pool *pool = pool_of(node > 0 ? (unsigned)node : 0, type);
-	struct xr_block *block;
-
-	if (pool_get(pool, &block, 1))
-		pool_put(pool, &block, 1);
+	pool_grow(pool_of(node > 0 ? (unsigned)node : 0, type));
 }
 
 void

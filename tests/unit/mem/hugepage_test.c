@@ -556,6 +556,27 @@ test_this_machine(void)
 	log_capture_stop();
 }
 
+/* Ahead of need: the machine keeps some, and who asks has its own words for it. */
+static void
+test_spares_the_machine_quietly(void)
+{
+	struct hugepage_want wanted;
+	struct hugepage_got got;
+
+	machine(1);
+	fake.available = 3 * BYTES - 1;
+	wanted = want(0);
+	wanted.spared_bytes = 2 * BYTES;
+	wanted.quiet = true;
+	ASSERT_EQ(hugepage_map(&wanted, &got), -ENOMEM);
+	ASSERT_EQ(fake.mprotects, 0);
+	ASSERT_EQ(log_capture_count(), 0);
+	fake.available = 3 * BYTES;
+	ASSERT_EQ(hugepage_map(&wanted, &got), 0);
+	ASSERT_EQ(got.bytes, BYTES);
+	machine_off();
+}
+
 UNIT_SUITE("hugepage", {"a reserved range is aligned, and absurd ones are refused", test_reserve_is_aligned},
 	   {"the best pages need no step down", test_best_pages_need_no_step},
 	   {"1 GiB pages need a region of as much", test_1g_only_when_it_fits},
@@ -572,4 +593,5 @@ UNIT_SUITE("hugepage", {"a reserved range is aligned, and absurd ones are refuse
 	   {"the only memory is another node's", test_the_only_memory_is_another_nodes},
 	   {"--require-hugepages", test_require_hugepages}, {"--strict-numa", test_strict_numa},
 	   {"transparent pages switched off for the process", test_switched_off_for_the_process},
+	   {"ahead of need the machine is spared", test_spares_the_machine_quietly},
 	   {"this machine gives memory", test_this_machine});

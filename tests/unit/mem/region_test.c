@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/mem/fixture.h"
+#include <sys/mman.h>
 
 #define MIB ((size_t)1 << 20)
 
@@ -128,8 +129,78 @@ test_absurd_ranges_are_refused(void)
 	region_fini();
 }
 
+/* ---- 1 GiB pages ---- */
+
+static bool g_has_1g;
+
+/* Nothing is populated, and huge pages are ordinary ones that nobody touches. */
+static void *
+map_1g(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	int shift = flags >> 26 & 63;
+
+	if (flags & MAP_HUGETLB && !(shift == 30 && g_has_1g)) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	if (flags & MAP_HUGETLB)
+		flags &= (1 << 26) - 1 - MAP_HUGETLB;
+	return mmap(addr, len, prot, flags | MAP_NORESERVE, fd, offset);
+}
+
+static int
+advise_nothing(void *addr, size_t len, int advice)
+{
+	(void)addr, (void)len, (void)advice;
+	return 0;
+}
+
+static void
+start_1g(size_t max_bytes, bool has_1g)
+{
+	struct region_config config = {.slot_bytes = 64 * MIB, .max_bytes = max_bytes, .slots = 2, .try_1g = true};
+
+	g_has_1g = has_1g;
+	g_hugepage_sys.mmap = map_1g;
+	g_hugepage_sys.madvise = advise_nothing;
+	g_hugepage_told = ~0u;
+	log_capture_start();
+	ASSERT_FATAL(region_init(&config) == 0);
+}
+
+/* A region is at least one page of the size that it gets: longer than asked for, or as long, and is counted as it is.
+ */
+static void
+test_1g_pages(void)
+{
+	struct hugepage_sys real = g_hugepage_sys;
+	struct region *region;
+
+	start_1g(3 * HUGEPAGE_1G_BYTES / 2, true);
+	ASSERT_EQ(region_bytes_at_most(64 * MIB), HUGEPAGE_1G_BYTES);
+	ASSERT_EQ(fixture_region(BLOCK_DEFAULT, 0, 64 * MIB, &region), 0);
+	ASSERT_EQ(region->bytes, HUGEPAGE_1G_BYTES);
+	ASSERT_EQ(region->pages.kind, PAGE_1G);
+	ASSERT_EQ((uintptr_t)region->addr % HUGEPAGE_1G_BYTES, 0);
+	ASSERT_EQ(region_budget(), HUGEPAGE_1G_BYTES / 2);
+	CU_ASSERT(region_find(region->addr + HUGEPAGE_1G_BYTES - 1) == region);
+	ASSERT_EQ(fixture_region(BLOCK_DEFAULT, 0, 64 * MIB, &region), 0); /* the cap has no room for a page */
+	ASSERT_EQ(region->bytes, 64 * MIB);
+	ASSERT_EQ((uintptr_t)region->addr % HUGEPAGE_1G_BYTES, 0);
+	ASSERT_EQ(region_budget(), HUGEPAGE_1G_BYTES / 2 - 64 * MIB);
+	stop();
+	start_1g(2 * HUGEPAGE_1G_BYTES, false);
+	ASSERT_EQ(fixture_region(BLOCK_DEFAULT, 0, 64 * MIB, &region), 0);
+	ASSERT_EQ(region->bytes, 64 * MIB);
+	CU_ASSERT(region->pages.kind > PAGE_1G);
+	ASSERT_EQ(region_budget(), 2 * HUGEPAGE_1G_BYTES - 64 * MIB);
+	stop();
+	g_hugepage_sys = real;
+}
+
 UNIT_SUITE("region", {"an address leads to its region", test_address_leads_to_region},
 	   {"gaps are nobody's", test_gaps_are_nobodys}, {"slots run out", test_slots_run_out},
 	   {"a cap holds over all regions", test_cap_over_all},
 	   {"a mapping that fails gives everything back", test_failed_mapping_gives_all_back},
-	   {"absurd ranges are refused", test_absurd_ranges_are_refused});
+	   {"absurd ranges are refused", test_absurd_ranges_are_refused},
+	   {"1 GiB pages make longer regions", test_1g_pages});
