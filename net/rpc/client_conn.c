@@ -6,6 +6,7 @@
 #include "net/rpc/channel.h"
 #include "net/rpc/frame.h"
 #include "net/rpc/rpc.h"
+#include "net/rpc/stream.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <xrdma/error.h>
@@ -210,13 +211,6 @@ respond(struct client_conn *conn, struct xr_iobuf *in, const struct frame *frame
 		channel_fail_call(call, XR_RPC_ERESPONSE, "attachment_size does not fit into the frame");
 }
 
-static void
-need(struct client_conn *conn, size_t bytes)
-{
-	xr_conn_need(conn->conn, bytes);
-	conn->needs_more = bytes > 1;
-}
-
 /* Takes one response from the front of in. False: there is none any more, or the connection is ending. */
 static bool
 take_response(struct client_conn *conn, struct xr_iobuf *in)
@@ -225,20 +219,16 @@ take_response(struct client_conn *conn, struct xr_iobuf *in)
 	struct frame frame;
 	struct meta meta;
 	const char *why;
-	size_t bytes;
 
-	switch (frame_peek(in, here->channel->max_body_size, &frame, &bytes, &why)) {
+	switch (stream_peek(conn->conn, &conn->needs_more, in, here->channel->max_body_size, &frame, &why)) {
 	case FRAME_BAD:
 		give_up(conn, -EPROTO, why);
 		return false;
 	case FRAME_PARTIAL:
-		need(conn, bytes);
 		return false;
 	case FRAME_WHOLE:
 		break;
 	}
-	if (conn->needs_more)
-		need(conn, 1);
 	if (frame_meta(in, &frame, &here->arena, &meta) == 0) {
 		respond(conn, in, &frame, &meta);
 	} else {

@@ -7,6 +7,7 @@
 #include "net/rpc/frame.h"
 #include "net/rpc/rpc.h"
 #include "net/rpc/server.h"
+#include "net/rpc/stream.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <xrdma/error.h>
@@ -349,13 +350,6 @@ serve(struct server_conn *conn, struct xr_iobuf *in, const struct frame *frame, 
 	return true;
 }
 
-static void
-need(struct server_conn *conn, size_t bytes)
-{
-	xr_conn_need(conn->conn, bytes);
-	conn->needs_more = bytes > 1;
-}
-
 /* Takes one request from the front of in. False: there is none any more, or the connection is ending. */
 static bool
 take_request(struct server_conn *conn, struct xr_iobuf *in)
@@ -364,20 +358,16 @@ take_request(struct server_conn *conn, struct xr_iobuf *in)
 	struct frame frame;
 	struct meta meta;
 	const char *why;
-	size_t bytes;
 
-	switch (frame_peek(in, here->server->max_body_size, &frame, &bytes, &why)) {
+	switch (stream_peek(conn->conn, &conn->needs_more, in, here->server->max_body_size, &frame, &why)) {
 	case FRAME_BAD:
 		refuse(conn, why);
 		return false;
 	case FRAME_PARTIAL:
-		need(conn, bytes);
 		return false;
 	case FRAME_WHOLE:
 		break;
 	}
-	if (conn->needs_more)
-		need(conn, 1);
 	if (frame_meta(in, &frame, &here->arena, &meta) != 0) {
 		refuse(conn, "its RpcMeta does not decode");
 		return false;
