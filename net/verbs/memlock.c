@@ -6,11 +6,14 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
-#define CAPABILITY_IPC_LOCK 14 /* linux/capability.h */
-#define KIB		    1024u
-#define MIB		    (KIB * KIB)
+#define CAPABILITY_IPC_LOCK 14	      /* linux/capability.h */
+#define EFFECTIVE	    "CapEff:" /* followed by a hexadecimal number */
+#define KIB		    ((size_t)1 << 10)
+#define MIB		    ((size_t)1 << 20)
 
 /* The three places, for who has the choice between them. */
 #define WHERE_TO_RAISE \
@@ -42,8 +45,8 @@ has_capability(void)
 	if (!file)
 		return false;
 	while (fgets(line, sizeof line, file))
-		if (sscanf(line, "CapEff: %llx", &effective) == 1)
-			break;
+		if (strncmp(line, EFFECTIVE, strlen(EFFECTIVE)) == 0)
+			effective = strtoull(line + strlen(EFFECTIVE), NULL, 16);
 	fclose(file);
 	return effective >> CAPABILITY_IPC_LOCK & 1;
 }
@@ -53,14 +56,18 @@ static bool
 is_in_first_user_namespace(void)
 {
 	FILE *file = fopen("/proc/self/uid_map", "re");
-	unsigned long inside = 1, outside = 1, count = 0;
-	bool read;
+	unsigned long long inside, outside, count;
+	char line[128] = "", *at = line;
 
 	if (!file)
 		return true;
-	read = fscanf(file, "%lu %lu %lu", &inside, &outside, &count) == 3;
+	if (!fgets(line, sizeof line, file))
+		line[0] = '\0';
 	fclose(file);
-	return read && inside == 0 && outside == 0 && count == UINT32_MAX;
+	inside = strtoull(at, &at, 10);
+	outside = strtoull(at, &at, 10);
+	count = strtoull(at, &at, 10);
+	return inside == 0 && outside == 0 && count == UINT32_MAX;
 }
 
 static bool

@@ -67,17 +67,13 @@ some_type(struct hand *hand)
 	return n == 0 ? BLOCK_HUGE : n < 6 ? BLOCK_LARGE : BLOCK_DEFAULT;
 }
 
-static void
-count(unsigned long *what)
-{
-	__atomic_fetch_add(what, 1, __ATOMIC_RELAXED);
-}
+#define COUNT(what) __atomic_fetch_add(&(what), 1, __ATOMIC_RELAXED)
 
 static void
 keep(struct hand *hand, struct xr_block *block)
 {
 	if (__atomic_load_n(&block->refs, __ATOMIC_RELAXED) != 1)
-		count(&g_wrong);
+		COUNT(g_wrong);
 	hand->held[hand->count++] = block;
 }
 
@@ -96,7 +92,7 @@ find_none(struct hand *hand, enum block_type type)
 {
 	struct timespec until;
 
-	count(&g_short);
+	COUNT(g_short);
 	if (hand->count > 0)
 		drop_some(hand);
 	if (!hand->is_lcore || next(hand) % 64)
@@ -104,7 +100,7 @@ find_none(struct hand *hand, enum block_type type)
 	block_turn_end();
 	if (!pressure_wait(type))
 		return;
-	count(&g_waits);
+	COUNT(g_waits);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_nsec += 2000000;
 	if (until.tv_nsec >= 1000000000) {
@@ -150,7 +146,7 @@ hand_over(struct hand *hand)
 	theirs = __atomic_exchange_n(&g_shelf[next(hand) % SHELF], mine, __ATOMIC_ACQ_REL);
 	if (theirs)
 		block_drop(theirs);
-	count(&g_handed);
+	COUNT(g_handed);
 }
 
 static void
@@ -168,7 +164,7 @@ step(struct hand *hand)
 		drop_some(hand);
 	if (n == 15) {
 		block_turn_end();
-		count(&g_turns);
+		COUNT(g_turns);
 	}
 }
 
