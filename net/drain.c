@@ -14,11 +14,14 @@
 /* Within it every loop has read what had come before the stop, so that this is served. */
 #define ASK_AFTER_US 5000
 
+/* Who has stopped a process by hand wants to know why it is still there. */
+#define TELL_AFTER_US 500000
+
 bool g_drain_begun;
 
 static unsigned g_holds; /* lcores that are not drained, and the application's; at none the loops end */
 static bool g_expired;	 /* --drain_ms have passed */
-static struct xr_timer g_deadline;
+static struct xr_timer g_deadline, g_tell;
 static void (*g_on_drain)(void *arg);
 static void *g_on_drain_arg;
 
@@ -74,6 +77,24 @@ ask(struct xr_timer *timer)
 	drain_progress(net);
 }
 
+static unsigned
+count_live(void)
+{
+	unsigned live = 0;
+
+	for (unsigned i = 0; i < lcore_count(); i++)
+		live += __atomic_load_n(&net_lcore_at(i)->live, __ATOMIC_RELAXED);
+	return live;
+}
+
+static void
+tell(struct xr_timer *timer)
+{
+	(void)timer;
+	log_notice("stopping: waiting for %u connections, up to --drain_ms=%lld; a second stop does not wait",
+		   count_live(), (long long)option_int(&g_drain_ms));
+}
+
 /* The main lcore speaks for the process. */
 static void
 announce(void)
@@ -83,6 +104,8 @@ announce(void)
 	log_info("stopping: what is in work has %lld ms to end", (long long)drain_ms);
 	g_deadline = (struct xr_timer)XR_TIMER_INIT(deadline_passed);
 	xr_timer_arm(&g_deadline, (uint64_t)drain_ms * 1000, 0);
+	g_tell = (struct xr_timer)XR_TIMER_INIT(tell);
+	xr_timer_arm(&g_tell, TELL_AFTER_US, 0);
 	if (g_on_drain)
 		CALLBACK(g_on_drain, g_on_drain(g_on_drain_arg));
 }

@@ -77,7 +77,7 @@ def a_stopping_server_refuses_connections():
     deaf = deaf_peer(server)
     server.interrupt()
     wait_until(lambda: refused(server), "a stopping server refuses connections")
-    server.expect_alive()
+    server.wait_stderr("stopping: waiting for 1 connections, up to --drain_ms=60000; a second stop does not wait")
     deaf.close()
     server.finish()
 

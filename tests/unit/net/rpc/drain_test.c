@@ -403,6 +403,84 @@ test_logged_off(void)
 	client_down();
 }
 
+/* ---- under load ---- */
+
+#define LOADED	  3
+#define CHAINS	  8
+#define SIZE_STEP 3000
+#define TIMES	  20
+
+static struct {
+	struct outcome chains[LOADED][CHAINS];
+	unsigned taken, odd;
+} g_load;
+
+/* Each answer is followed by the next call, until there are to be none any more. */
+static void
+call_next(struct outcome *chain)
+{
+	size_t size = (size_t)(chain - g_load.chains[xr_lcore_id()]) * SIZE_STEP;
+
+	if (chain->error_code != 0 && chain->error_code != XR_RPC_ELOGOFF) {
+		printf("a call has ended with %d: %s\n", chain->error_code, chain->error_text);
+		__atomic_fetch_add(&g_load.odd, 1, __ATOMIC_RELAXED);
+	}
+	outcome_clear(chain);
+	if (call_echo(g.channel, chain, "Echo", 10, size, 0) == 0)
+		__atomic_fetch_add(&g_load.taken, 1, __ATOMIC_RELAXED);
+}
+
+static void
+begin_chains(void *arg)
+{
+	struct outcome *chains = g_load.chains[xr_lcore_id()];
+
+	(void)arg;
+	for (int i = 0; i < CHAINS; i++) {
+		chains[i].then = call_next;
+		call_next(&chains[i]);
+	}
+}
+
+static void
+stop_under_load(void *arg)
+{
+	unsigned *times = arg;
+
+	for (unsigned lcore = 0; lcore < LOADED; lcore++)
+		on_lcore(lcore, begin_chains, NULL);
+	net_sleep_ms(*times % 7 * 3);
+	xr_stop();
+}
+
+/* Whatever a stop meets in the middle, every call is answered, and none that was refused is begun. */
+static void
+test_under_load(void)
+{
+	static const char *const ports[] = {"default,mode=event", "default,mode=adaptive"};
+
+	for (unsigned times = 0; times < TIMES; times++) {
+		unsigned done = 0;
+
+		memset(&g, 0, sizeof g);
+		memset(&g_load, 0, sizeof g_load);
+		net_up(LOADED, LONG, "--port", ports[times % 2], NULL);
+		g_server = echo_server();
+		g.channel = channel_to(xr_rpc_server_address(g_server, 0));
+		net_run(stop_under_load, &times);
+		for (int i = 0; i < LOADED * CHAINS; i++) {
+			done += g_load.chains[i / CHAINS][i % CHAINS].done;
+			outcome_clear(&g_load.chains[i / CHAINS][i % CHAINS]);
+		}
+		ASSERT_EQ(done, g_load.taken);
+		ASSERT_EQ(g_load.odd, 0);
+		ASSERT_EQ(net_counted(NET_CONNS_CUT_OFF), 0);
+		xr_rpc_channel_close(g.channel);
+		xr_rpc_server_close(g_server);
+		net_down();
+	}
+}
+
 UNIT_SUITE("rpc drain", {"a server with calls in work", test_server_with_calls_in_work},
 	   {"requests from before the stop", test_requests_from_before_the_stop},
 	   {"a request in the backlog", test_request_in_the_backlog},
@@ -410,4 +488,5 @@ UNIT_SUITE("rpc drain", {"a server with calls in work", test_server_with_calls_i
 	   {"a server closed meanwhile", test_server_closed_meanwhile},
 	   {"a client with calls in work", test_client_with_calls_in_work},
 	   {"a call that times out", test_call_that_times_out}, {"an idle channel", test_idle_channel},
-	   {"a server that stops", test_logged_off}, {"both sides in one process", test_both_sides});
+	   {"a server that stops", test_logged_off}, {"both sides in one process", test_both_sides},
+	   {"under load", test_under_load});
