@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mem/pressure.h"
+#include "core/clock.h"
 #include "core/lcore.h"
 #include "mem/growth.h"
 #include "mem/outbox.h"
@@ -188,7 +189,16 @@ pressure_wait(enum block_type type)
 
 /* ---- how much there is ---- */
 
-/* Of regions that may still be mapped. A machine that has just had no memory is not counted on. */
+/* A step ahead of need has just been refused. */
+static bool
+is_put_off(const struct backoff *early)
+{
+	uint64_t at_us = __atomic_load_n(&early->at_us, __ATOMIC_RELAXED);
+
+	return at_us && clock_now_us() < at_us;
+}
+
+/* Of regions that may still be mapped. A machine that has just had no memory, or none to spare, is not counted on. */
 static size_t
 unmapped_bytes(const struct pool *pool)
 {
@@ -197,7 +207,7 @@ unmapped_bytes(const struct pool *pool)
 	size_t step = config->increase_bytes, budget = region_budget() / step;
 	size_t more = regions < config->max_regions ? config->max_regions - regions : 0;
 
-	if (config->user_memory || __atomic_load_n(&pool->need.at_us, __ATOMIC_RELAXED))
+	if (config->user_memory || __atomic_load_n(&pool->need.at_us, __ATOMIC_RELAXED) || is_put_off(&pool->early))
 		return 0;
 	return (more < budget ? more : budget) * step;
 }
