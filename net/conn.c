@@ -2,7 +2,8 @@
 
 #include "net/conn.h"
 #include "core/log.h"
-#include "mem/mem.h"
+#include "mem/pieces.h"
+#include "mem/user_block.h"
 #include "net/negotiate.h"
 #include "net/net.h"
 #include "net/port.h"
@@ -10,11 +11,10 @@
 #include "poll/stall.h"
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xrdma/error.h>
-
-#define SPARSE 4 /* input that pins more than this many times its size is copied together */
 
 /* ---- birth ---- */
 
@@ -36,6 +36,7 @@ conn_new(struct net_lcore *home, struct xr_port *port, const struct xr_conn_ops 
 	conn->ops = ops;
 	conn->arg = arg;
 	conn->need = 1;
+	conn->in_type = BLOCK_DEFAULT;
 	conn->link = &g_tcp_link;
 	CDS_INIT_LIST_HEAD(&conn->touched);
 	CDS_INIT_LIST_HEAD(&conn->flushing);
@@ -52,6 +53,7 @@ conn_discard(struct xr_conn *conn)
 		net_count(NET_CONNS_LIVE, (uint64_t)-1);
 	cds_list_del(&conn->all);
 	__atomic_sub_fetch(&conn->home->live, 1, __ATOMIC_RELAXED);
+	free(conn->no_rdma_text);
 	free(conn);
 }
 
@@ -148,6 +150,7 @@ begin_close(struct xr_conn *conn)
 	conn->hold_input = false;
 	xr_iobuf_clear(&conn->in);
 	conn->in_pinned = 0;
+	input_over(conn);
 	conn_set_deadline(conn, option_int(&g_conn_close_ms));
 	conn_flush_later(conn);
 	conn->link->hold(conn);
@@ -162,6 +165,7 @@ conn_end(struct xr_conn *conn, int reason)
 	conn->sending_over = true;
 	conn->reason = reason;
 	xr_timer_cancel(&conn->deadline);
+	input_over(conn);
 	cds_list_del_init(&conn->touched);
 	cds_list_del(&conn->flushing);
 	cds_list_add_tail(&conn->flushing, &conn->home->ended);
@@ -205,78 +209,6 @@ conn_eof(struct xr_conn *conn)
 
 /* ---- input ---- */
 
-/*
- * Small pieces of much-shared blocks pin many times their size: a peer that sends a byte at a time must not cost more
- * memory than one that sends at once.
- */
-static void
-compact_input(struct xr_conn *conn)
-{
-	struct xr_iobuf dense = XR_IOBUF_INIT;
-	struct iovec iov[16];
-	size_t done = 0;
-	int n, ret = 0;
-
-	while (ret == 0 && (n = xr_iobuf_iovec(&conn->in, done, iov, 16)) > 0)
-		for (int i = 0; i < n && ret == 0; i++) {
-			ret = xr_iobuf_append(&dense, iov[i].iov_base, iov[i].iov_len);
-			done += iov[i].iov_len;
-		}
-	if (ret == 0 && xr_iobuf_move(&conn->in, &dense) == 0) {
-		xr_iobuf_drop(&conn->in, done);
-		net_count(NET_INPUT_COMPACTED, 1);
-	}
-	xr_iobuf_clear(&dense);
-}
-
-/* Whether the input pins more than the limit, after it has been copied together where it was sparse. */
-static bool
-input_over_limit(struct xr_conn *conn)
-{
-	size_t limit = (size_t)option_int(&g_conn_input_limit_kb) * 1024;
-
-	conn->in_pinned = iobuf_pinned_bytes(&conn->in);
-	if (conn->in_pinned > limit && conn->in_pinned > SPARSE * xr_iobuf_size(&conn->in)) {
-		compact_input(conn);
-		conn->in_pinned = iobuf_pinned_bytes(&conn->in);
-	}
-	return conn->in_pinned > limit;
-}
-
-/* That its input may lie in: the port may have RDMA's receive into larger ones than usual. */
-static enum block_type
-largest_block(const struct xr_port *port)
-{
-	enum block_type usual = mem_recv_block_type();
-
-	return port->verbs.block_type > (int)usual ? (enum block_type)port->verbs.block_type : usual;
-}
-
-static bool
-must_hold(struct xr_conn *conn)
-{
-	size_t size = xr_iobuf_size(&conn->in);
-
-	/* Counting is dear for a large message that comes in small pieces, and dense input below its need is fine. */
-	conn->in_pinned = iobuf_pinned_at_most(&conn->in, largest_block(conn->port));
-	if (size == 0 || (size < conn->need && conn->in_pinned <= SPARSE * size))
-		return false;
-	return input_over_limit(conn) && size >= conn->need;
-}
-
-static void
-update_hold(struct xr_conn *conn)
-{
-	bool hold = must_hold(conn);
-
-	if (hold == conn->hold_input)
-		return;
-	conn->hold_input = hold;
-	if (hold)
-		net_count(NET_INPUT_HELD, 1);
-	conn->link->hold(conn);
-}
-
 void
 conn_received(struct xr_conn *conn, size_t len)
 {
@@ -289,7 +221,7 @@ conn_received(struct xr_conn *conn, size_t len)
 	negotiate_input(conn);
 	/* The rest of a hello is short, and has a deadline: it is never held back. */
 	if (conn->state == CONN_NEGOTIATING)
-		input_over_limit(conn);
+		input_compact(conn);
 }
 
 /* ---- the deliver step ---- */
@@ -326,7 +258,9 @@ conn_deliver(struct xr_conn *conn)
 		deliver_data(conn);
 	if (conn->state != CONN_OPEN)
 		return;
-	update_hold(conn);
+	input_review(conn);
+	if (conn->state != CONN_OPEN)
+		return;
 	if (conn->link->taken)
 		conn->link->taken(conn);
 	if (!cds_list_empty(&conn->touched))
@@ -343,10 +277,67 @@ output_limit(void)
 	return (size_t)option_int(&g_conn_output_limit_kb) * 1024;
 }
 
+static size_t
+smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What it may pin of the pool; received blocks that are sent on may be of another type than those that are written. */
+static size_t
+output_share(const struct xr_conn *conn)
+{
+	struct scarcity *scarcity = &conn->home->scarcity;
+
+	return smaller(scarcity_limits(scarcity, BLOCK_DEFAULT)->of_free,
+		       scarcity_limits(scarcity, (enum block_type)conn->in_type)->of_free);
+}
+
+/* Blocks of the pool in the queue. Frames go on in the block of the one before, or in the next but one. */
+static size_t
+queued_pinned(const struct xr_iobuf *out)
+{
+	const struct xr_block *last = NULL, *last_but_one = NULL;
+	size_t bytes = 0;
+
+	for (const struct xr_iobuf_piece *piece = pieces_first(out); piece < pieces_end(out); piece++) {
+		if (piece->block == last || piece->block == last_but_one)
+			continue;
+		last_but_one = last;
+		last = piece->block;
+		bytes += block_is_user(piece->block) ? 0 : block_bytes((enum block_type)piece->block->type);
+	}
+	return bytes;
+}
+
+/* An empty queue is never at its limit: what it takes leaves without anybody's help. */
+static bool
+output_over(const struct xr_conn *conn, size_t limit, size_t share)
+{
+	const struct xr_iobuf *out = &conn->out;
+
+	if (xr_iobuf_size(out) >= limit)
+		return xr_iobuf_size(out) > 0;
+	share = smaller(share, limit);
+	if (xr_iobuf_size(out) <= share && iobuf_pinned_at_most(out, (enum block_type)conn->in_type) <= share)
+		return false;
+	return xr_iobuf_size(out) > 0 && queued_pinned(out) > share;
+}
+
+bool
+conn_output_full(struct xr_conn *conn)
+{
+	if (!output_over(conn, output_limit(), output_share(conn)))
+		return false;
+	conn->want_writable = true;
+	net_count(NET_OUTPUT_FULL, 1);
+	return true;
+}
+
 static void
 tell_writable(struct xr_conn *conn)
 {
-	if (!conn->want_writable || xr_iobuf_size(&conn->out) > output_limit() / 2)
+	if (!conn->want_writable || output_over(conn, output_limit() / 2, output_share(conn) / 2))
 		return;
 	conn->want_writable = false;
 	if (conn->ops->on_writable)
@@ -498,11 +489,8 @@ xr_conn_send(struct xr_conn *conn, struct xr_iobuf *out)
 		return -EPIPE;
 	if (xr_iobuf_size(out) == 0)
 		return 0;
-	if (xr_iobuf_size(&conn->out) >= output_limit()) {
-		conn->want_writable = true;
-		net_count(NET_OUTPUT_FULL, 1);
+	if (xr_iobuf_size(&conn->out) && conn_output_full(conn))
 		return -EAGAIN;
-	}
 	ret = conn_fit(conn, out);
 	if (ret == 0)
 		ret = xr_iobuf_move(&conn->out, out);
@@ -541,7 +529,7 @@ xr_conn_need(struct xr_conn *conn, size_t bytes)
 	assert_owner(conn);
 	conn->need = bytes ? bytes : 1;
 	if (conn->hold_input)
-		update_hold(conn);
+		input_review(conn);
 }
 
 void
@@ -574,7 +562,6 @@ xr_conn_info(const struct xr_conn *conn, struct xr_conn_info *info)
 	struct xr_conn_info full = {
 		.size = info->size,
 		.transport = conn->opened || conn->open_due ? conn->link->transport : "none",
-		.fallback_reason = negotiate_reason(conn),
 		.state = handshake_state_name(conn->hs.state),
 		.lcore = conn->home->lcore->id,
 		.port = conn->port,
@@ -585,6 +572,7 @@ xr_conn_info(const struct xr_conn *conn, struct xr_conn_info *info)
 	};
 
 	assert_owner(conn);
+	snprintf(full.fallback_reason, sizeof full.fallback_reason, "%s", negotiate_reason(conn));
 	address_format(&conn->local, full.local);
 	address_format(&conn->peer, full.peer);
 	if (conn->link->info)

@@ -17,6 +17,7 @@
 #include "mem/iobuf.h"
 #include "net/address.h"
 #include "net/handshake/machine.h"
+#include "net/input.h"
 #include "net/link.h"
 #include "net/tcp.h"
 #include <urcu/list.h>
@@ -48,16 +49,25 @@ struct xr_conn {
 	bool opened;	   /* on_open(0) has been called */
 	bool paused;
 	bool hold_input; /* the link does not read */
+	bool scarce;	 /* net/input.c counts it: it has a share, a reservation, or wants one */
+	bool squeezed;	 /* held because of the pool, not because of conn_input_limit_kb */
+	bool hungry;	 /* receive slots wait for a block */
+	uint8_t in_type; /* enum block_type of its input's blocks, the largest of them */
 	bool want_writable;
 	bool eof; /* the peer has ended its side */
 	size_t need;
 	size_t in_pinned; /* bytes of blocks that `in` pins, as of its last look; links add what they append since */
+	size_t partial;	  /* of those, counted in the sum of messages that are not whole */
 	uint64_t delivered_turn;
 	struct cds_list_head touched;  /* in a list of net_lcore; points to itself when in none */
 	struct cds_list_head flushing; /* likewise; when it has ended, in the list of those */
 	uint64_t bytes_in, bytes_out;
 	struct endpoint *endpoint; /* made by the handshake for RDMA; NULL: none */
 	struct tcp tcp;
+
+	/* what memory that is short needs */
+	struct input_claim claim;
+	struct cds_list_head squeezed_entry;
 
 	/* what its beginning and its end need */
 	bool dialled;
@@ -75,6 +85,7 @@ struct xr_conn {
 	struct address local, peer;
 	struct xr_msg arrival; /* carries an accepted connection and its socket to its lcore */
 	int arriving_fd;
+	char *no_rdma_text;  /* malloc'd, behind no_rdma or the handshake's reason when that has figures in it */
 	const char *no_rdma; /* why it is on TCP when the handshake did not say so */
 	struct handshake hs;
 };
@@ -142,6 +153,9 @@ void conn_end(struct xr_conn *conn, int reason);
 
 void conn_deliver(struct xr_conn *conn);
 void conn_flush(struct xr_conn *conn);
+
+/* What is queued has reached its limit, or the connection's share of the pool: on_writable will follow. */
+bool conn_output_full(struct xr_conn *conn);
 
 /* The last step of one that has ended: gives everything back, calls on_close, frees it. */
 void conn_finish(struct xr_conn *conn);

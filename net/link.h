@@ -29,9 +29,6 @@ struct link_ops {
 
 	/* What a link need not have: NULL. */
 
-	/* What is queued stays until the peer takes something. NULL: never. */
-	bool (*full)(const struct xr_conn *conn);
-
 	/* Makes out fit to be sent: 0, or -XR_ERDMAMEM or -ENOMEM with out as it was. NULL: it always is. */
 	int (*accept)(struct xr_conn *conn, struct xr_iobuf *out);
 	/* The application has had its turn with conn->in. */

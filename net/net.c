@@ -6,6 +6,7 @@ int64_t g_conn_input_limit_kb;
 int64_t g_conn_output_limit_kb;
 int64_t g_conn_close_ms;
 int64_t g_drain_ms;
+int64_t g_conn_starved_ms;
 int64_t g_connect_timeout_ms;
 int64_t g_rdma_handshake_timeout_ms;
 int64_t g_rdma_retry_after_s;
@@ -17,14 +18,17 @@ int64_t g_rdma_retry_after_s;
 	}
 
 const struct xr_option g_net_options[] = {
-	LIVE_INT(conn_input_limit_kb, "1024", 8, 1 << 20, "KB",
-		 "a connection that leaves more input than this untaken holds its peer back"),
+	LIVE_INT(
+		conn_input_limit_kb, "1024", 8, 1 << 20, "KB",
+		"a connection whose untaken input pins more than this, or than its share of the pool, holds its peer back"),
 	LIVE_INT(conn_output_limit_kb, "4096", 8, 1 << 20, "KB",
-		 "a connection with more than this queued takes no more to send"),
+		 "a connection whose queue pins more than this, or than its share of the pool, takes no more to send"),
 	LIVE_INT(conn_close_ms, "5000", 1, 3600000, "MS",
 		 "how long a close may take to flush and to see the peer's end"),
 	LIVE_INT(drain_ms, "5000", 0, 3600000, "MS",
 		 "how long a stop waits for calls and connections in work to end; 0: not at all"),
+	LIVE_INT(conn_starved_ms, "10000", 1, 3600000, "MS",
+		 "how long a peer may stop within a message whose memory is reserved while others wait for theirs"),
 	LIVE_INT(connect_timeout_ms, "3000", 1, 3600000, "MS", "how long a dial may take to connect"),
 	LIVE_INT(rdma_handshake_timeout_ms, "3000", 1, 3600000, "MS",
 		 "how long an RDMA handshake may take from the first byte of its hello"),
@@ -50,8 +54,14 @@ struct counter g_net_counters[NET_COUNTERS] = {
 	[NET_INPUT_COMPACTED] = {"conn_input_compacted", "times that sparse input was copied together", 0},
 	[NET_OUTPUT_FULL] = {"conn_output_full", "sends refused because the connection's queue was full", 0},
 	[NET_READ_STARVED] = {"conn_read_starved", "times that reading waited for a free block", 0},
-	[NET_GIVEN_UP] = {"conns_given_up", "connections ended since others could not be read for want of blocks", 0},
 	[NET_CONNS_CUT_OFF] = {"conns_cut_off", "connections that had not ended when the loops did", 0},
+	[NET_RESERVATIONS] = {"conn_reservations", "messages that asked for a reservation of memory to become whole",
+			      0},
+	[NET_RESERVATIONS_WAITED] = {"conn_reservations_waited", "reservations that could not be granted at once", 0},
+	[NET_MESSAGES_TOO_LARGE] = {"conn_messages_too_large",
+				    "connections ended for a message that the pool can't hold", 0},
+	[NET_GIVEN_UP] = {"conns_given_up", "connections ended since their peers kept memory that others waited for",
+			  0},
 };
 
 int

@@ -14,6 +14,7 @@ extern int64_t g_conn_input_limit_kb;
 extern int64_t g_conn_output_limit_kb;
 extern int64_t g_conn_close_ms;
 extern int64_t g_drain_ms;
+extern int64_t g_conn_starved_ms;
 extern int64_t g_connect_timeout_ms;
 extern int64_t g_rdma_handshake_timeout_ms;
 extern int64_t g_rdma_retry_after_s;
@@ -35,6 +36,9 @@ enum net_counter {
 	NET_INPUT_COMPACTED,
 	NET_OUTPUT_FULL,
 	NET_READ_STARVED,
+	NET_RESERVATIONS,
+	NET_RESERVATIONS_WAITED,
+	NET_MESSAGES_TOO_LARGE,
 	NET_GIVEN_UP,
 	NET_CONNS_CUT_OFF,
 	NET_COUNTERS,

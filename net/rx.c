@@ -50,6 +50,7 @@ take_of_first(struct rx *rx, size_t len, struct xr_iobuf *buf)
 		block_hold(block);
 	} else {
 		rx->used = 0;
+		rx->taken += block_bytes(BLOCK_DEFAULT);
 		rx->count--;
 		memmove(&rx->blocks[0], &rx->blocks[1], rx->count * sizeof rx->blocks[0]);
 	}

@@ -15,7 +15,8 @@
 struct rx {
 	struct xr_block *blocks[RX_BLOCKS_MAX];
 	unsigned count;
-	size_t used; /* bytes of blocks[0] that are taken */
+	size_t used;  /* bytes of blocks[0] that are taken */
+	size_t taken; /* bytes of blocks that have become input; the caller's to set back */
 };
 
 /* Offers up to `blocks` blocks; how many bytes they have room for, 0 when the pool is empty. */

@@ -2,115 +2,194 @@
 
 #include "net/scarcity.h"
 #include "core/lcore.h"
-#include "core/log.h"
-#include "net/conn.h"
+#include "mem/block_cache.h"
+#include "mem/pressure.h"
+#include "net/input.h"
+#include "net/ledger.h"
 #include "net/net.h"
 #include "net/turn.h"
-#include <errno.h>
 
-/* The application may be about to let go of what it holds; but once one had to be given up, more will have to be. */
-#define PATIENCE_US	  500000u
-#define PATIENCE_AGAIN_US 50000u
-#define AGAIN_US	  1000000u
+#define LOOK_AGAIN_BYTES (256 << 10)
+#define LONG_STOP_US	 100000u
 
-#define RETRY_MIN_US 1000u
-#define RETRY_MAX_US 20000u
+static void woken(struct xr_msg *msg, int status);
+static void long_stop(struct xr_timer *timer);
 
-/* Bytes of blocks that it holds and that nothing on this side can set free. */
-static size_t
-stuck_bytes(const struct xr_conn *conn)
+static struct net_lcore *
+lcore_of(struct scarcity *scarcity)
 {
-	size_t bytes = 0;
-
-	if (conn->state == CONN_OPEN && !conn->paused && xr_iobuf_size(&conn->in) < conn->need)
-		bytes += iobuf_pool_bytes(&conn->in);
-	if (conn->state != CONN_ENDED && conn->link->full && conn->link->full(conn))
-		bytes += iobuf_pool_bytes(&conn->out);
-	return bytes;
-}
-
-static void
-give_up(struct xr_conn *conn, size_t bytes)
-{
-	static struct log_limit limit;
-	char peer[ADDRESS_TEXT_BYTES];
-
-	address_format(&conn->peer, peer);
-	log_limited(&limit, XR_LOG_WARNING,
-		    "connection with %s is given up: no block is left, and it holds %zu KiB of unfinished messages",
-		    peer, bytes / 1024);
-	net_count(NET_GIVEN_UP, 1);
-	xr_conn_abort(conn, -ENOMEM);
-}
-
-/* False: none on this lcore holds anything. */
-static bool
-give_up_largest(struct net_lcore *net)
-{
-	struct xr_conn *conn, *largest = NULL;
-	size_t most = 0;
-
-	cds_list_for_each_entry (conn, &net->conns, all) {
-		size_t bytes = stuck_bytes(conn);
-
-		if (bytes > most) {
-			most = bytes;
-			largest = conn;
-		}
-	}
-	if (largest)
-		give_up(largest, most);
-	return largest != NULL;
-}
-
-static void
-relieve(struct xr_msg *msg, int status)
-{
-	struct net_lcore *net = caa_container_of(msg, struct net_lcore, scarcity.relieve);
-
-	if (status == 0)
-		give_up_largest(net);
-}
-
-static void
-ask_others(const struct net_lcore *net)
-{
-	for (unsigned i = 0; i < lcore_count(); i++) {
-		struct net_lcore *other = net_lcore_at(i);
-
-		if (other != net)
-			xr_post(other->lcore->id, &other->scarcity.relieve);
-	}
+	return caa_container_of(scarcity, struct net_lcore, scarcity);
 }
 
 void
 scarcity_init(struct scarcity *scarcity)
 {
-	*scarcity = (struct scarcity){.relieve = XR_MSG_INIT(relieve)};
+	*scarcity = (struct scarcity){
+		.unseen = -1,
+		.wake = XR_MSG_INIT(woken),
+		.long_stop = XR_TIMER_INIT(long_stop),
+	};
+	for (unsigned kind = 0; kind < HUNGER_KINDS; kind++)
+		CDS_INIT_LIST_HEAD(&scarcity->hungry[kind]);
+	CDS_INIT_LIST_HEAD(&scarcity->claims);
+	CDS_INIT_LIST_HEAD(&scarcity->squeezed);
 }
 
-static bool
-out_of_patience(const struct scarcity *scarcity, uint64_t now_us)
+/* ---- the limits ---- */
+
+void
+scarcity_look(struct scarcity *scarcity)
 {
-	bool again = scarcity->gave_up_us && now_us - scarcity->gave_up_us < AGAIN_US;
+	for (unsigned type = 0; type < BLOCK_TYPES; type++) {
+		struct share_pool pool;
 
-	return now_us - scarcity->since_us >= (again ? PATIENCE_AGAIN_US : PATIENCE_US);
-}
-
-uint64_t
-scarcity_wait(struct xr_conn *conn)
-{
-	struct net_lcore *net = conn->home;
-	struct scarcity *scarcity = &net->scarcity;
-	uint64_t now_us = xr_now_us(), retry_us;
-
-	if (!scarcity->since_us)
-		scarcity->since_us = now_us;
-	retry_us = (now_us - scarcity->since_us) / 4;
-	if (out_of_patience(scarcity, now_us)) {
-		if (!give_up_largest(net))
-			ask_others(net);
-		scarcity->since_us = scarcity->gave_up_us = now_us;
+		ledger_look(type, &pool);
+		scarcity->limits[type] = (struct share_limits){share_of_free(&pool), share_of_partial(&pool)};
 	}
-	return retry_us < RETRY_MIN_US ? RETRY_MIN_US : retry_us > RETRY_MAX_US ? RETRY_MAX_US : retry_us;
+	scarcity->unseen = LOOK_AGAIN_BYTES;
+}
+
+/* ---- the lists ---- */
+
+void
+scarcity_add(struct scarcity *scarcity, struct cds_list_head *entry, struct cds_list_head *list)
+{
+	if (entry->next)
+		return;
+	cds_list_add_tail(entry, list);
+	scarcity->waiting++;
+	if (!xr_timer_armed(&scarcity->long_stop))
+		xr_timer_arm(&scarcity->long_stop, LONG_STOP_US, LONG_STOP_US);
+}
+
+void
+scarcity_del(struct scarcity *scarcity, struct cds_list_head *entry)
+{
+	if (!entry->next)
+		return;
+	cds_list_del(entry);
+	entry->next = entry->prev = NULL;
+	if (--scarcity->waiting == 0)
+		xr_timer_cancel(&scarcity->long_stop);
+}
+
+/* To be told when there are blocks: when there are some again, right away. */
+static void
+await_blocks(struct scarcity *scarcity, unsigned kind)
+{
+	if (kind != HUNGER_ALLOCATE && !pressure_wait((enum block_type)kind))
+		scarcity_wake(lcore_of(scarcity)->lcore->index);
+}
+
+void
+hunger_join(struct hunger *hunger, struct scarcity *scarcity, unsigned kind)
+{
+	if (hunger_waits(hunger))
+		return;
+	scarcity_add(scarcity, &hunger->link, &scarcity->hungry[kind]);
+	await_blocks(scarcity, kind);
+}
+
+void
+hunger_leave(struct hunger *hunger, struct scarcity *scarcity)
+{
+	scarcity_del(scarcity, &hunger->link);
+}
+
+/* ---- feeding ---- */
+
+/* The first is fed until it has enough or there is nothing; who got something steps behind the others. */
+static int
+feed(struct scarcity *scarcity, unsigned kind)
+{
+	struct cds_list_head *hungry = &scarcity->hungry[kind];
+	int fed = 0;
+
+	while (!cds_list_empty(hungry)) {
+		struct hunger *first = cds_list_first_entry(hungry, struct hunger, link);
+		enum hunger_end end = first->feed(first);
+
+		if (end == HUNGER_NONE) {
+			await_blocks(scarcity, kind);
+			break;
+		}
+		if (end == HUNGER_OVER)
+			hunger_leave(first, scarcity);
+		else
+			cds_list_move(&first->link, hungry->prev);
+		fed++;
+	}
+	return fed;
+}
+
+static int
+review(struct cds_list_head *list, bool (*each)(struct cds_list_head *entry))
+{
+	struct cds_list_head *entry, *next;
+	int count = 0;
+
+	cds_list_for_each_safe(entry, next, list)
+	{
+		count += each(entry);
+	}
+	return count;
+}
+
+/* The lcore has some itself, although the pool has none. */
+static bool
+has_cached(unsigned kind)
+{
+	return kind < BLOCK_TYPES && block_cache_count((enum block_type)kind) > 0;
+}
+
+int
+scarcity_turn(struct scarcity *scarcity)
+{
+	int work = 0;
+
+	for (unsigned kind = 0; kind < HUNGER_KINDS; kind++)
+		if (scarcity->woken || kind == HUNGER_ALLOCATE || has_cached(kind))
+			work += feed(scarcity, kind);
+	if (scarcity->woken)
+		work += review(&scarcity->claims, input_review_claim);
+	if (!cds_list_empty(&scarcity->squeezed)) {
+		scarcity_look(scarcity);
+		work += review(&scarcity->squeezed, input_review_squeezed);
+	}
+	scarcity->woken = scarcity->worked = false;
+	return work;
+}
+
+void
+scarcity_review_ledgers(void)
+{
+	for (unsigned type = 0; type < BLOCK_TYPES; type++)
+		ledger_review(type);
+}
+
+/* ---- waking ---- */
+
+static void
+woken(struct xr_msg *msg, int status)
+{
+	if (status == 0)
+		caa_container_of(msg, struct scarcity, wake)->woken = true;
+}
+
+void
+scarcity_wake(unsigned lcore_index)
+{
+	struct net_lcore *net = net_lcore_at(lcore_index);
+
+	xr_post(net->lcore->id, &net->scarcity.wake);
+}
+
+static void
+long_stop(struct xr_timer *timer)
+{
+	struct scarcity *scarcity = caa_container_of(timer, struct scarcity, long_stop);
+
+	scarcity->woken = true;
+	scarcity_review_ledgers();
+	review(&scarcity->claims, input_check_peer);
 }

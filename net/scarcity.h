@@ -3,35 +3,124 @@
 #define NET_SCARCITY_H
 
 /*
- * When the pool is at its limit and a socket can't be read. Most times blocks come back soon. But messages that are
- * not whole yet hold blocks that only further blocks could set free, and so does output that its peer does not read:
- * once such connections have all there are, each waits for the others for ever. So an lcore that has had no block for
- * a while gives up the connection that holds most in this way, its own first, else the other lcores'.
+ * An lcore in want of memory: the limits of this moment (net/share.h), and who waits for what.
+ *
+ *   hungry    found no block: sockets, receive slots, answers. Each is fed in its turn when blocks have come home
+ *   claims    connections with a reservation, or waiting for one
+ *   squeezed  connections that hold their peer back because of the pool, though their application has not paused
+ *
+ * What wakes an lcore is a message: the pool's, when blocks have come home (mem/pressure.h), or another lcore's, when
+ * it has granted a reservation. A timer looks after them as well, ten times a second, for memory that came home without
+ * anybody telling: from an lcore's cache, or from a thread of the application's.
  */
 
+#include "net/ledger.h"
+#include <stdbool.h>
 #include <stdint.h>
+#include <urcu/list.h>
 #include <xrdma/reactor.h>
 
-struct xr_conn;
-struct net_lcore;
+enum hunger_end {
+	HUNGER_OVER,
+	HUNGER_SOME, /* it has got something and wants more: others first */
+	HUNGER_NONE, /* there is nothing */
+};
+
+/* Somebody who waits for blocks. In a list of its lcore, or in none. */
+struct hunger {
+	struct cds_list_head link;
+	enum hunger_end (*feed)(struct hunger *hunger);
+};
+
+/* Blocks to receive into come out of the pool's reserve; an application's do not. */
+enum hunger_kind {
+	HUNGER_ALLOCATE = BLOCK_TYPES, /* a kind below is a type of blocks to receive into */
+	HUNGER_KINDS,
+};
+
+struct share_limits {
+	size_t of_free, of_partial; /* net/share.h */
+};
 
 struct scarcity {
-	uint64_t since_us;     /* reading waits since then; 0: there are blocks */
-	uint64_t gave_up_us;   /* when it last had to; 0: never */
-	struct xr_msg relieve; /* another lcore asks for blocks */
+	int64_t unseen; /* blocks' bytes that may be taken before the limits are looked at again */
+	struct share_limits limits[BLOCK_TYPES];
+	unsigned waiting; /* in the lists below */
+	bool woken;	  /* by a message or the timer: look after all of them */
+	bool worked;	  /* the last turn did something, and may have set memory free */
+	struct cds_list_head hungry[HUNGER_KINDS];
+	struct cds_list_head claims, squeezed;
+	struct xr_msg wake;
+	struct xr_timer long_stop;
 };
 
 void scarcity_init(struct scarcity *scarcity);
 
-/* The connection found no block to read into: after how many microseconds to try again. May end connections. */
-uint64_t scarcity_wait(struct xr_conn *conn);
+/* ---- the limits ---- */
 
-/* There was one. */
-static inline void
-scarcity_over(struct scarcity *scarcity)
+/* Looks anew at how much there is. */
+void scarcity_look(struct scarcity *scarcity);
+
+/* As of some hundred KiB ago at most. */
+static inline const struct share_limits *
+scarcity_limits(struct scarcity *scarcity, enum block_type type)
 {
-	if (__builtin_expect(scarcity->since_us != 0, 0))
-		scarcity->since_us = 0;
+	if (__builtin_expect(scarcity->unseen < 0, 0))
+		scarcity_look(scarcity);
+	return &scarcity->limits[type];
 }
+
+/* Blocks were taken to receive into. */
+static inline void
+scarcity_spend(struct scarcity *scarcity, size_t bytes)
+{
+	scarcity->unseen -= (int64_t)bytes;
+}
+
+/* ---- who waits ---- */
+
+static inline struct hunger hunger_init(enum hunger_end (*feed)(struct hunger *hunger))
+{
+	return (struct hunger){.feed = feed};
+}
+
+static inline bool
+hunger_waits(const struct hunger *hunger)
+{
+	return hunger->link.next != NULL;
+}
+
+/* It found none of that kind: at the end of the queue. In it already: it keeps its place. */
+void hunger_join(struct hunger *hunger, struct scarcity *scarcity, unsigned kind);
+
+void hunger_leave(struct hunger *hunger, struct scarcity *scarcity);
+
+/* The connection's claim or squeeze begins or ends to be looked after. */
+void scarcity_add(struct scarcity *scarcity, struct cds_list_head *entry, struct cds_list_head *list);
+void scarcity_del(struct scarcity *scarcity, struct cds_list_head *entry);
+
+/* Feeds them and looks through them; in the deliver step, when one waits. How many it could do something for. */
+int scarcity_turn(struct scarcity *scarcity);
+
+/* Whether scarcity_turn() has something to do. */
+static inline bool
+scarcity_due(const struct scarcity *scarcity)
+{
+	return __builtin_expect(scarcity->waiting > 0, 0) && (scarcity->woken || scarcity->worked);
+}
+
+void scarcity_review_ledgers(void);
+
+/* The turn has done something, and others may be waiting for reservations. */
+static inline void
+scarcity_worked(struct scarcity *scarcity)
+{
+	scarcity->worked = true;
+	if (__builtin_expect(ledgers_waited_for(), 0))
+		scarcity_review_ledgers();
+}
+
+/* Has the lcore look after who waits. Any thread. */
+void scarcity_wake(unsigned lcore_index);
 
 #endif

@@ -16,11 +16,10 @@
 #include <unistd.h>
 
 #define READ_BLOCKS_MIN	 2u
-#define READ_TURN_BYTES	 (256u << 10) /* of one connection in one turn: the others get theirs */
 #define DISCARD_BYTES	 (1u << 20)
 #define DISCARD_CALLS	 4
 #define WRITE_PIECES	 64
-#define WRITE_TURN_BYTES (1u << 20) /* likewise */
+#define WRITE_TURN_BYTES (1u << 20) /* of one connection in one turn: the others get theirs */
 
 static struct xr_conn *
 conn_of(struct tcp *tcp)
@@ -35,7 +34,7 @@ may_read(const struct xr_conn *conn)
 {
 	const struct tcp *tcp = &conn->tcp;
 
-	return !tcp->ended && (tcp->on_end || (!conn->hold_input && !xr_timer_armed(&tcp->starved)));
+	return !tcp->ended && (tcp->on_end || (!conn->hold_input && !tcp->starved));
 }
 
 static void
@@ -52,27 +51,20 @@ watch(struct xr_conn *conn)
 		conn_end(conn, ret);
 }
 
-static void
-starved_over(struct xr_timer *timer)
-{
-	watch(conn_of(caa_container_of(timer, struct tcp, starved)));
-}
-
 /* The pool is at its limit: the bytes stay in the socket until blocks come back. */
 static void
 starve(struct xr_conn *conn)
 {
 	static struct log_limit limit;
 	char peer[ADDRESS_TEXT_BYTES];
-	uint64_t retry_us;
 
+	net_count(NET_READ_STARVED, 1);
+	if (conn->tcp.starved)
+		return;
 	address_format(&conn->peer, peer);
 	log_limited(&limit, XR_LOG_WARNING, "no free block to read into, connection with %s waits", peer);
-	net_count(NET_READ_STARVED, 1);
-	retry_us = scarcity_wait(conn);
-	if (conn->state == CONN_ENDED)
-		return;
-	xr_timer_arm(&conn->tcp.starved, retry_us, 0);
+	conn->tcp.starved = true;
+	hunger_join(&conn->tcp.hunger, &conn->home->scarcity, BLOCK_DEFAULT);
 	watch(conn);
 }
 
@@ -88,6 +80,14 @@ adapt_read_blocks(struct tcp *tcp, size_t got, size_t offered)
 		tcp->read_blocks /= 2;
 }
 
+static unsigned
+blocks_to_offer(const struct xr_conn *conn, size_t turn_bytes)
+{
+	size_t most = turn_bytes / block_bytes(BLOCK_DEFAULT);
+
+	return most > conn->tcp.read_blocks ? conn->tcp.read_blocks : most ? (unsigned)most : 1;
+}
+
 /* Until the socket is empty or the turn's share is taken: how much. *last: what the last call said, -errno included. */
 static size_t
 read_blocks(struct xr_conn *conn, ssize_t *last)
@@ -95,17 +95,16 @@ read_blocks(struct xr_conn *conn, ssize_t *last)
 	struct tcp *tcp = &conn->tcp;
 	struct rx *rx = &conn->home->rx;
 	struct iovec iov[RX_BLOCKS_MAX];
-	size_t total = 0, offered;
+	size_t total = 0, offered, turn_bytes = input_turn_bytes(conn);
 	int n;
 
 	do {
-		offered = rx_offer(rx, tcp->read_blocks, iov, &n);
+		offered = rx_offer(rx, blocks_to_offer(conn, turn_bytes), iov, &n);
 		if (offered == 0) {
 			*last = -EAGAIN;
 			starve(conn);
 			break;
 		}
-		scarcity_over(&conn->home->scarcity);
 		*last = readv(tcp->fd.fd, iov, n);
 		if (*last < 0)
 			*last = -errno;
@@ -117,7 +116,9 @@ read_blocks(struct xr_conn *conn, ssize_t *last)
 			break;
 		}
 		total += (size_t)*last;
-	} while ((size_t)*last == offered && total < READ_TURN_BYTES);
+	} while ((size_t)*last == offered && total < turn_bytes);
+	scarcity_spend(&conn->home->scarcity, rx->taken);
+	rx->taken = 0;
 	return total;
 }
 
@@ -157,6 +158,23 @@ read_input(struct xr_conn *conn)
 	} else if (last < 0 && last != -EAGAIN && last != -EINTR) {
 		conn_fail(conn, (int)last);
 	}
+}
+
+/* Blocks have come home. */
+static enum hunger_end
+feed(struct hunger *hunger)
+{
+	struct xr_conn *conn = conn_of(caa_container_of(hunger, struct tcp, hunger));
+	uint64_t before = conn->bytes_in;
+
+	conn->tcp.starved = false;
+	if (may_read(conn))
+		read_input(conn);
+	if (conn->tcp.starved)
+		return conn->bytes_in == before ? HUNGER_NONE : HUNGER_SOME;
+	hunger_leave(hunger, &conn->home->scarcity);
+	watch(conn);
+	return HUNGER_OVER;
 }
 
 /* ---- silent ---- */
@@ -289,7 +307,7 @@ tcp_init(struct tcp *tcp)
 {
 	*tcp = (struct tcp){
 		.fd = XR_FD_INIT(-1, 0, NULL),
-		.starved = XR_TIMER_INIT(starved_over),
+		.hunger = hunger_init(feed),
 		.read_blocks = READ_BLOCKS_MIN,
 	};
 }
@@ -436,7 +454,7 @@ tcp_close(struct xr_conn *conn)
 	struct tcp *tcp = &conn->tcp;
 	struct linger at_once = {.l_onoff = 1, .l_linger = 0};
 
-	xr_timer_cancel(&tcp->starved);
+	hunger_leave(&tcp->hunger, &conn->home->scarcity);
 	if (tcp->fd.fd < 0)
 		return;
 	xr_fd_del(&tcp->fd);
@@ -446,17 +464,10 @@ tcp_close(struct xr_conn *conn)
 	tcp_init(tcp);
 }
 
-static bool
-tcp_full(const struct xr_conn *conn)
-{
-	return conn->tcp.full;
-}
-
 const struct link_ops g_tcp_link = {
 	.transport = "tcp",
 	.flush = tcp_flush,
 	.hold = tcp_hold,
 	.shutdown = tcp_shutdown,
 	.close = tcp_close,
-	.full = tcp_full,
 };

@@ -5,15 +5,17 @@
 /* The TCP link: a socket of the connection's. */
 
 #include "net/link.h"
+#include "net/scarcity.h"
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <xrdma/reactor.h>
 
 struct tcp {
-	struct xr_fd fd;	 /* fd.fd < 0: no socket */
-	struct xr_timer starved; /* armed: reading waits for a free block */
-	uint8_t read_blocks;	 /* offered to the next read; grows while reads fill them */
+	struct xr_fd fd; /* fd.fd < 0: no socket */
+	struct hunger hunger;
+	bool starved;	     /* reading waits for a free block */
+	uint8_t read_blocks; /* offered to the next read; grows while reads fill them */
 	bool connecting;
 	bool full;	/* its buffer: no use to try before it says so */
 	bool wants_out; /* watched for room in its buffer, or for being connected */

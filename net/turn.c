@@ -2,6 +2,7 @@
 
 #include "net/turn.h"
 #include "mem/block.h"
+#include "mem/pressure.h"
 #include "net/conn.h"
 #include "net/listener.h"
 #include "net/rdma_provider.h"
@@ -24,6 +25,8 @@ deliver_poll(struct source *source, struct reactor *reactor)
 
 	(void)reactor;
 	net->turn++;
+	if (scarcity_due(&net->scarcity))
+		work = scarcity_turn(&net->scarcity);
 	while (!cds_list_empty(&net->touched)) {
 		struct xr_conn *conn = cds_list_first_entry(&net->touched, struct xr_conn, touched);
 
@@ -37,14 +40,17 @@ deliver_poll(struct source *source, struct reactor *reactor)
 		work++;
 	}
 	cds_list_splice(&again, &net->touched);
+	net->worked = work > 0;
 	return work;
 }
 
 static int
 deliver_arm(struct source *source, struct reactor *reactor)
 {
+	struct net_lcore *net = caa_container_of(source, struct net_lcore, deliver);
+
 	(void)reactor;
-	return cds_list_empty(&caa_container_of(source, struct net_lcore, deliver)->touched) ? 0 : -EBUSY;
+	return cds_list_empty(&net->touched) && !scarcity_due(&net->scarcity) ? 0 : -EBUSY;
 }
 
 static const struct source_ops g_deliver_ops = {.poll = deliver_poll, .arm = deliver_arm};
@@ -94,6 +100,8 @@ flush_poll(struct source *source, struct reactor *reactor)
 	work += finish_ended(net);
 	drain_progress(net);
 	block_turn_end();
+	if (work || net->worked)
+		scarcity_worked(&net->scarcity);
 	return work;
 }
 
@@ -129,19 +137,24 @@ int
 net_lcores_init(void)
 {
 	g_net_lcores = aligned_alloc(_Alignof(struct net_lcore), lcore_count() * sizeof *g_net_lcores);
-	if (!g_net_lcores)
+	if (!g_net_lcores || ledgers_init() != 0) {
+		free(g_net_lcores);
 		return -ENOMEM;
+	}
 	drain_init();
 	for (unsigned i = 0; i < lcore_count(); i++) {
 		g_net_lcores[i] = (struct net_lcore){.turn = 0};
 		net_lcore_setup(&g_net_lcores[i], lcore_at(i));
 	}
+	pressure_set_wake(scarcity_wake);
 	return 0;
 }
 
 void
 net_lcores_fini(void)
 {
+	pressure_set_wake(NULL);
+	ledgers_fini();
 	free(g_net_lcores);
 	g_net_lcores = NULL;
 }

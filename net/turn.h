@@ -9,6 +9,7 @@
 
 #include "core/lcore.h"
 #include "net/drain.h"
+#include "net/ledger.h"
 #include "net/peers.h"
 #include "net/rx.h"
 #include "net/scarcity.h"
@@ -24,10 +25,12 @@ struct net_lcore {
 	struct cds_list_head conns, listeners; /* all there are */
 	struct rx rx;
 	struct scarcity scarcity;
+	bool worked; /* this turn's deliver step */
 	struct peers peers;
 	struct drain drain;
 	const struct lcore *lcore;
-	bool closing;				    /* the loop has ended: no new connection, no new listener */
+	bool closing; /* the loop has ended: no new connection, no new listener */
+	struct ledger_sums sums;
 	unsigned live __attribute__((aligned(64))); /* connections, those on their way included; any thread */
 } __attribute__((aligned(64)));
 

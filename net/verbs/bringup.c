@@ -4,8 +4,9 @@
 
 #include "core/log.h"
 #include "mem/pool.h"
-#include "mem/pressure.h"
+#include "net/ledger.h"
 #include "net/port.h"
+#include "net/turn.h"
 #include "net/verbs/ending.h"
 #include "net/verbs/endpoint_private.h"
 #include "net/verbs/figures.h"
@@ -13,12 +14,13 @@
 #include "net/verbs/qp_pool.h"
 #include "net/verbs/trace.h"
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define HUGE_BLOCKS_RQ 16 /* 32 MiB of receive blocks a connection are enough */
 #define MESSAGE_MAX    ((uint32_t)2 << 20)
-#define ROOM_SHARE     4 /* of the pool that receives leave to others */
 
 /* ---- what is wanted ---- */
 
@@ -131,14 +133,33 @@ join_queues(struct endpoint *endpoint, const struct qp_want *want, const char **
 	return 0;
 }
 
-/*
- * What connections receive into they keep for as long as they live, and receives may take the pool's last block. So a
- * part of it is left to what is sent and to connections over TCP, or nobody could answer what comes.
- */
-static bool
-leaves_room(enum block_type type, size_t bytes)
+/* The connection's own words for why, with figures in them. */
+static void explain(struct xr_conn *conn, const char **why, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void
+explain(struct xr_conn *conn, const char **why, const char *format, ...)
 {
-	return pressure_available_bytes(type) >= bytes + pressure_capacity_bytes(type) / ROOM_SHARE;
+	va_list args;
+
+	free(conn->no_rdma_text);
+	va_start(args, format);
+	if (vasprintf(&conn->no_rdma_text, format, args) < 0)
+		conn->no_rdma_text = NULL;
+	va_end(args);
+	*why = conn->no_rdma_text ? conn->no_rdma_text : "the pool has no blocks for it to receive into";
+}
+
+/* Those that wait for memory go first; what they and the open connections need is not taken away. */
+static size_t
+bytes_to_be_had(enum block_type type)
+{
+	struct share_pool pool;
+
+	if (ledger_waited_for(type))
+		return 0;
+	ledger_look(type, &pool);
+	return share_of_receives(&pool);
 }
 
 static int
@@ -146,21 +167,16 @@ take_blocks(struct endpoint *endpoint, enum block_type type, const struct arrays
 {
 	static struct log_limit limit;
 	uint16_t slots = endpoint->qp.rq_size;
-	size_t bytes = slots * block_bytes(type);
-	int ret = -ENOMEM;
+	size_t needed = slots * block_bytes(type), left = bytes_to_be_had(type);
 
-	if (leaves_room(type, bytes))
-		ret = recv_init(&endpoint->recv, type, slots, arrays->blocks, arrays->idle);
-	if (ret) {
-		log_limited(
-			&limit, XR_LOG_WARNING,
-			"an RDMA connection goes to TCP: it receives into %u %s blocks (%zu KiB), and of the pool's "
-			"%zu KiB there are %zu, a quarter of all being for other uses",
-			slots, block_type_name(type), bytes >> 10, pressure_capacity_bytes(type) >> 10,
-			pressure_available_bytes(type) >> 10);
-		*why = "the pool has no blocks for it to receive into";
-	}
-	return ret;
+	if (needed <= left && recv_init(&endpoint->recv, type, slots, arrays->blocks, arrays->idle) == 0)
+		return 0;
+	explain(endpoint->conn, why,
+		"the pool has no blocks for it to receive into: %zu KiB needed (%u %s blocks), %zu KiB available for that "
+		"(--pool_max_mb, --rdma_memory_pool_max_regions)",
+		needed >> 10, slots, block_type_name(type), left >> 10);
+	log_limited(&limit, XR_LOG_WARNING, "an RDMA connection goes to TCP: %s", *why);
+	return -ENOMEM;
 }
 
 static int
@@ -294,6 +310,7 @@ endpoint_attach(struct xr_conn *conn)
 	struct endpoint *endpoint = conn->endpoint;
 
 	conn->link = &g_rdma_link;
+	conn->in_type = endpoint->recv.type;
 	endpoint->state = ENDPOINT_OPEN;
 	tcp_go_silent(conn, ending_begin);
 	figure_count(RDMA_CONNECTIONS, 1);
@@ -325,7 +342,8 @@ endpoint_discard(struct xr_conn *conn)
 	if (!endpoint)
 		return;
 	conn->endpoint = NULL;
-	xr_timer_cancel(&endpoint->recv.hunger);
+	hunger_leave(&endpoint->recv.hunger, &conn->home->scarcity);
+	conn->hungry = false;
 	xr_timer_cancel(&endpoint->flushing);
 	give_back(endpoint);
 	if (endpoint->admitted_recv)

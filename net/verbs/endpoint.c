@@ -138,12 +138,6 @@ endpoint_accept(struct xr_conn *conn, struct xr_iobuf *out)
 }
 
 static bool
-endpoint_full(const struct xr_conn *conn)
-{
-	return !window_open(&conn->endpoint->send.window);
-}
-
-static bool
 endpoint_settled(const struct xr_conn *conn)
 {
 	const struct endpoint *endpoint = conn->endpoint;
@@ -190,7 +184,6 @@ const struct link_ops g_rdma_link = {
 	.hold = endpoint_review,
 	.shutdown = endpoint_shutdown,
 	.close = endpoint_close,
-	.full = endpoint_full,
 	.accept = endpoint_accept,
 	.taken = endpoint_review,
 	.settled = endpoint_settled,

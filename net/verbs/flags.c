@@ -10,7 +10,6 @@ int64_t g_rdma_prepared_qp_size, g_rdma_prepared_qp_cnt;
 int64_t g_rdma_recv_zerocopy, g_rdma_zerocopy_min_size;
 int64_t g_rdma_cqe_poll_once;
 int64_t g_rdma_trace_verbose;
-int64_t g_conn_starved_ms;
 const char *g_rdma_device;
 
 #define INT(option, is_live, default_text, low, high, unit, text)                                              \
@@ -54,7 +53,5 @@ const struct xr_option g_rdma_options[] = {
 	INT(rdma_cqe_poll_once, true, "32", 1, RDMA_CQE_POLL_MAX, "N",
 	    "completions taken from a queue at once, up to 8 times a turn"),
 	BOOL(rdma_trace_verbose, true, "false", "log every step of RDMA handshakes"),
-	INT(conn_starved_ms, true, "10000", 1, 3600000, "MS",
-	    "how long a connection may wait for receive blocks before it is closed"),
 	{.name = NULL},
 };

@@ -17,7 +17,6 @@ extern int64_t g_rdma_prepared_qp_size, g_rdma_prepared_qp_cnt;
 extern int64_t g_rdma_recv_zerocopy, g_rdma_zerocopy_min_size;
 extern int64_t g_rdma_cqe_poll_once;
 extern int64_t g_rdma_trace_verbose;
-extern int64_t g_conn_starved_ms;
 extern const char *g_rdma_device; /* "": any */
 
 #define RDMA_QUEUE_MIN	  16

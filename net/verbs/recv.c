@@ -12,8 +12,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-#define CHAIN_MAX	128u
-#define HUNGER_RETRY_US 1000u
+#define CHAIN_MAX 128u
 
 /* ---- life ---- */
 
@@ -43,6 +42,8 @@ recv_init(struct receiver *recv, enum block_type type, uint16_t slots, struct xr
 	for (uint16_t slot = 0; slot < slots; slot++)
 		idle[slot] = slot;
 	recv->ready = slots;
+	recv->counted = slots * block_bytes(type);
+	ledger_count_receives(type, recv->counted, 0);
 	return 0;
 }
 
@@ -53,6 +54,8 @@ recv_clear(struct receiver *recv)
 		if (recv->blocks[slot])
 			block_drop(recv->blocks[slot]);
 	block_recv_slots_add(recv->type, recv->starved - recv->slots);
+	if (recv->counted)
+		ledger_count_receives(recv->type, 0, recv->counted);
 	xr_iobuf_clear(&recv->early);
 	spill_leave(recv->spill);
 }
@@ -113,71 +116,77 @@ make_ready(struct receiver *recv, uint16_t slot, bool message)
 
 /* ---- slots without a block ---- */
 
-static int
+/* Others have the memory, and will let go of it some day: the connection waits, and is not to blame. */
+static void
 complain_of_hunger(struct endpoint *endpoint)
 {
-	uint64_t patience_us = (uint64_t)option_int(&g_conn_starved_ms) * 1000;
+	static struct log_limit limit;
+	uint64_t now_us = xr_now_us(), patience_us = (uint64_t)option_int(&g_conn_starved_ms) * 1000;
+	char peer[ADDRESS_TEXT_BYTES];
 
-	if (xr_now_us() - endpoint->recv.starved_us < patience_us)
-		return 0;
-	fault_note(endpoint, -ENOMEM, "no free block to receive into for conn_starved_ms");
-	return -ENOMEM;
+	if (now_us - endpoint->recv.starved_us < patience_us)
+		return;
+	endpoint->recv.starved_us = now_us;
+	address_format(&endpoint->conn->peer, peer);
+	log_limited(&limit, XR_LOG_WARNING,
+		    "connection with %s has had no free block to receive into for conn_starved_ms, and still waits",
+		    peer);
 }
 
-/* A block of the pool's: NULL when there is none. */
+/* A block of the pool's or its reserve's: NULL when there is none. */
 static struct xr_block *
 fresh_block(struct endpoint *endpoint)
 {
 	struct xr_block *block = block_alloc_recv(endpoint->recv.type);
 
 	if (block)
-		scarcity_over(&endpoint->conn->home->scarcity);
+		scarcity_spend(&endpoint->conn->home->scarcity, block_bytes(endpoint->recv.type));
 	return block;
 }
 
-/*
- * Blocks may have come back. If none has, it may be that other connections hold them all and wait for each other; who
- * holds most of them is not who starves.
- */
-static int
-feed(struct endpoint *endpoint)
+/* Gives blocks to starved slots; how many. */
+static unsigned
+feed_slots(struct endpoint *endpoint)
 {
 	struct receiver *recv = &endpoint->recv;
+	unsigned filled = 0;
 
-	while (recv->starved) {
+	for (; recv->starved; filled++) {
 		uint16_t slot = recv->idle[recv->slots - recv->starved];
 		struct xr_block *block = fresh_block(endpoint);
 
-		if (!block) {
-			scarcity_wait(endpoint->conn);
-			return complain_of_hunger(endpoint);
-		}
+		if (!block)
+			break;
 		recv->blocks[slot] = block;
 		recv->starved--;
 		block_recv_slots_add(recv->type, 1);
-		recv->starved_us = xr_now_us(); /* as long as it gets some, it is patient */
 		make_ready(recv, slot, true);
 	}
-	xr_timer_cancel(&recv->hunger);
-	return 0;
+	return filled;
 }
 
 /* Also before the handshake has ended: what came early may have found no block. */
-static void
-hunger_again(struct xr_timer *timer)
+static enum hunger_end
+feed(struct hunger *hunger)
 {
-	struct endpoint *endpoint = caa_container_of(timer, struct endpoint, recv.hunger);
+	struct endpoint *endpoint = caa_container_of(hunger, struct endpoint, recv.hunger);
+	unsigned filled;
 
-	if (endpoint->state > ENDPOINT_OPEN) {
-		xr_timer_cancel(timer);
-		return;
+	if (endpoint->state > ENDPOINT_OPEN)
+		return HUNGER_OVER;
+	filled = feed_slots(endpoint);
+	endpoint->conn->hungry = endpoint->recv.starved > 0;
+	if (filled == 0) {
+		complain_of_hunger(endpoint);
+		return HUNGER_NONE;
 	}
-	if (feed(endpoint) == 0)
-		recv_batch_end(endpoint);
+	endpoint->recv.starved_us = xr_now_us();
+	recv_batch_end(endpoint);
 	if (endpoint->fault.error)
 		endpoint_fail(endpoint);
 	else if (endpoint->state == ENDPOINT_OPEN && send_due(endpoint))
 		conn_flush_later(endpoint->conn);
+	return endpoint->recv.starved ? HUNGER_SOME : HUNGER_OVER;
 }
 
 static void
@@ -190,11 +199,12 @@ starve(struct endpoint *endpoint, uint16_t slot)
 	block_recv_slots_add(recv->type, -1);
 	recv->idle[recv->slots - recv->starved] = slot;
 	figure_count(RDMA_STARVED, 1);
-	if (xr_timer_armed(&recv->hunger))
+	if (hunger_waits(&recv->hunger))
 		return;
+	endpoint->conn->hungry = true;
 	recv->starved_us = xr_now_us();
-	recv->hunger = (struct xr_timer)XR_TIMER_INIT(hunger_again);
-	xr_timer_arm(&recv->hunger, HUNGER_RETRY_US, HUNGER_RETRY_US);
+	recv->hunger = hunger_init(feed);
+	hunger_join(&recv->hunger, &endpoint->conn->home->scarcity, recv->type);
 }
 
 /* ---- a message with payload ---- */
@@ -245,26 +255,42 @@ hand_over(struct endpoint *endpoint, uint16_t slot, uint32_t len, struct xr_bloc
 	return 0;
 }
 
-/* The pool is empty: the slot shall keep its block if that can be. */
-static int
-do_without_block(struct endpoint *endpoint, uint16_t slot, uint32_t len)
+/* To ordinary memory, as far as one connection may have that: the slot keeps its block. */
+static bool
+spill(struct endpoint *endpoint, uint16_t slot, uint32_t len)
 {
 	struct receiver *recv = &endpoint->recv;
 	const char *payload = block_payload(recv->blocks[slot]);
 
 	if (spill_append(&recv->spill, input_limit(), payload, len, input_of(endpoint)))
-		return hand_over(endpoint, slot, len, NULL);
+		return false;
 	endpoint->conn->in_pinned += len;
 	make_ready(recv, slot, true);
 	figure_count(RDMA_COPIED_SHORT_OF_BLOCKS, 1);
-	return 0;
+	return true;
+}
+
+/*
+ * A connection that holds its peer back because of the pool gets the rest of the peer's window, which no holding keeps
+ * away: that shall cost the pool as little as can be.
+ */
+static int
+keep(struct endpoint *endpoint, uint16_t slot, uint32_t len)
+{
+	struct xr_block *fresh = NULL;
+
+	if (endpoint->conn->squeezed && spill(endpoint, slot, len))
+		return 0;
+	fresh = fresh_block(endpoint);
+	if (!fresh && !endpoint->conn->squeezed && spill(endpoint, slot, len))
+		return 0;
+	return hand_over(endpoint, slot, len, fresh);
 }
 
 static int
 take_message(struct endpoint *endpoint, uint16_t slot, uint32_t len)
 {
 	struct receiver *recv = &endpoint->recv;
-	struct xr_block *fresh;
 
 	if (endpoint->conn->state >= CONN_CLOSING) {
 		make_ready(recv, slot, true);
@@ -278,8 +304,7 @@ take_message(struct endpoint *endpoint, uint16_t slot, uint32_t len)
 		figure_count(RDMA_COPIED, 1);
 		return 0;
 	}
-	fresh = fresh_block(endpoint);
-	return fresh ? hand_over(endpoint, slot, len, fresh) : do_without_block(endpoint, slot, len);
+	return keep(endpoint, slot, len);
 }
 
 /* ---- completions ---- */
@@ -345,6 +370,14 @@ recv_open(struct endpoint *endpoint)
 
 /* ---- what may be reported ---- */
 
+static size_t
+pin_limit(struct endpoint *endpoint)
+{
+	size_t share = scarcity_limits(&endpoint->conn->home->scarcity, endpoint->recv.type)->of_free;
+
+	return share < input_limit() ? share : input_limit();
+}
+
 void
 recv_review(struct endpoint *endpoint)
 {
@@ -356,5 +389,5 @@ recv_review(struct endpoint *endpoint)
 	credit_taken(credit, taken - credit->taken);
 	recv->copy_below =
 		option_bool(&g_rdma_recv_zerocopy) ? (uint32_t)option_int(&g_rdma_zerocopy_min_size) : UINT32_MAX;
-	recv->pin_limit = input_limit() / 2;
+	recv->pin_limit = pin_limit(endpoint) / 2;
 }

@@ -9,11 +9,11 @@
  */
 
 #include "mem/block.h"
+#include "net/scarcity.h"
 #include "net/verbs/credit.h"
 #include "net/verbs/spill.h"
 #include <infiniband/verbs.h>
 #include <xrdma/iobuf.h>
-#include <xrdma/reactor.h>
 
 struct endpoint;
 
@@ -22,18 +22,19 @@ struct receiver {
 	struct xr_block **blocks; /* of each slot; NULL: it is starved */
 	uint16_t *idle; /* slots that the card does not have: from the front to be posted, from the back starved */
 	uint16_t slots;
-	uint16_t posted;	/* the card has these */
-	uint16_t ready;		/* of idle, to be posted */
-	uint16_t messages;	/* of those, how many carried payload */
-	uint16_t starved;	/* of idle */
-	uint8_t type;		/* enum block_type */
-	uint32_t copy_below;	/* bytes; as of the last recv_review() */
-	size_t pin_limit;	/* bytes of blocks that the input may pin before short messages are copied */
-	size_t arrived;		/* bytes appended to conn->in in this batch */
-	struct xr_iobuf early;	/* came before the handshake had ended */
-	struct spill *spill;	/* memory for when the pool has none; NULL: none so far */
-	struct xr_timer hunger; /* armed while a slot is starved */
-	uint64_t starved_us;	/* since when it has had no block */
+	uint16_t posted;       /* the card has these */
+	uint16_t ready;	       /* of idle, to be posted */
+	uint16_t messages;     /* of those, how many carried payload */
+	uint16_t starved;      /* of idle */
+	uint8_t type;	       /* enum block_type */
+	uint32_t copy_below;   /* bytes; as of the last recv_review() */
+	size_t pin_limit;      /* bytes of blocks that the input may pin before short messages are copied */
+	size_t arrived;	       /* bytes appended to conn->in in this batch */
+	size_t counted;	       /* bytes of its slots, in the pool's ledger */
+	struct xr_iobuf early; /* came before the handshake had ended */
+	struct spill *spill;   /* memory for when the pool has none; NULL: none so far */
+	struct hunger hunger;  /* while a slot is starved */
+	uint64_t starved_us;   /* since when it has had no block, or since that was told */
 };
 
 /* Gets a block for each slot; blocks and idle are room for that many. -ENOMEM: it has none. */

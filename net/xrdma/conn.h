@@ -35,10 +35,10 @@ struct xr_conn_ops {
 	void (*on_writable)(struct xr_conn *conn);
 	/**
 	 * The last call. reason 0: closed by either side after all data; else a negative errno: -ECONNRESET, -EPROTO,
-	 * -ETIMEDOUT (a deadline passed), -ECANCELED (cut off by the end of xr_run()), -ENOMEM (given up for the sake
-	 * of others when no block was left), -XR_ERDMA, or what xr_conn_abort() was given. What came before the peer's
-	 * end or its reset has been delivered; a paused connection waits with its end until it is resumed, but not with
-	 * a reset.
+	 * -ETIMEDOUT (a deadline passed; also conn_starved_ms, when the peer stopped within a message whose memory
+	 * others wait for), -EMSGSIZE (the pool can never hold its message, see xr_conn_need()), -ECANCELED (cut off by
+	 * the end of xr_run()), -XR_ERDMA, or what xr_conn_abort() was given. What came before the peer's end or its
+	 * reset has been delivered; a paused connection waits with its end until it is resumed, but not with a reset.
 	 */
 	void (*on_close)(struct xr_conn *conn, int reason);
 	/**
@@ -110,7 +110,7 @@ XR_API void xr_conn_set_arg(struct xr_conn *conn, void *arg);
 /**
  * Sends: moves all bytes of out into the connection's queue, which leaves at the end of this turn together with what
  * else was sent in it. Nothing is taken on an error:
- * -EAGAIN the queue is at conn_output_limit_kb: on_writable will say when to go on,
+ * -EAGAIN the queue is at conn_output_limit_kb or at its share of the pool: on_writable will say when to go on,
  * -EPIPE closing or closed, -XR_ERDMAMEM user memory that the connection's RDMA device does not know, -ENOMEM.
  * On TCP any memory can be sent. Before the transport is settled (see xr_dial()) any memory is taken, too: what the
  * device turns out not to know is then copied into the pool, once; if the pool has no room for it, TCP carries it all.
@@ -121,13 +121,20 @@ XR_API int xr_conn_send(struct xr_conn *conn, struct xr_iobuf *out);
 /** Bytes accepted by xr_conn_send() that have not left yet. */
 XR_API size_t xr_conn_queued(const struct xr_conn *conn);
 
-/** No on_data until xr_conn_resume(); the peer is held back once conn_input_limit_kb is waiting. */
+/**
+ * No on_data until xr_conn_resume(); the peer is held back once conn_input_limit_kb is waiting, or what the pool has
+ * for one connection.
+ */
 XR_API void xr_conn_pause(struct xr_conn *conn);
 
 /** Ends a pause; also without one: on_data comes this turn with what is left in the input, if anything. */
 XR_API void xr_conn_resume(struct xr_conn *conn);
 
-/** The peer is not held back below this many bytes of input (default 1): what a parser knows that it needs. */
+/**
+ * The peer is not held back below this many bytes of input (default 1): what a parser knows that it needs. When memory
+ * is short a large message waits until there is enough for all of it, and one that the pool could never hold ends its
+ * connection with -EMSGSIZE: so name the whole size as soon as it is known.
+ */
 XR_API void xr_conn_need(struct xr_conn *conn, size_t bytes);
 
 /**
@@ -160,11 +167,10 @@ struct xr_conn_rdma {
 };
 
 struct xr_conn_info {
-	size_t size;	       /**< sizeof(struct xr_conn_info), set by the caller */
-	const char *transport; /**< "tcp", "rdma"; "none" before it is settled */
-	const char
-		*fallback_reason; /**< why it is not RDMA: "not asked for", "refused by the peer", ...; "" for RDMA */
-	const char *state;	  /**< the handshake's state by its name in brpc: "ESTABLISHED", "FALLBACK_TCP", ... */
+	size_t size;		   /**< sizeof(struct xr_conn_info), set by the caller */
+	const char *transport;	   /**< "tcp", "rdma"; "none" before it is settled */
+	char fallback_reason[192]; /**< why it is not RDMA: "not asked for", "refused by the peer", ...; "" for RDMA */
+	const char *state;	   /**< the handshake's state by its name in brpc: "ESTABLISHED", "FALLBACK_TCP", ... */
 	unsigned lcore;
 	const struct xr_port *port;
 	char local[64], peer[64]; /**< "ADDRESS:PORT" */

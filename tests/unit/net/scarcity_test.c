@@ -1,91 +1,259 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Peers that keep the whole pool for messages that never end do not stop the others. */
+/* Peers whose messages want all of the pool: nobody is lost, nobody waits for ever, and small ones are not stopped. */
 
 #include "net/scarcity.h"
 #include "tests/unit/net/net_fixture.h"
+#include <endian.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HOARDERS 10
-#define HOARD	 ((size_t)6 << 20) /* more than the pool has, in all */
+#define PEERS	   10
+#define MESSAGE	   ((uint32_t)6 << 20) /* of which the pool, of 32 MiB, holds no more than three at a time */
+#define SMALL_POOL "--rdma_memory_pool_initial_size_mb=32", "--rdma_memory_pool_max_regions=1"
 
 static char g_bytes[1 << 16];
 
-/* A first byte 'h' begins a message of 60 MiB; everything else is sent back. */
+/* 'm' and a size of four bytes begin a message of that size, answered with one byte; all else is sent back. */
 static void
-hoard_or_echo(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in)
+take_or_echo(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in)
 {
-	char first;
+	struct xr_iobuf answer = XR_IOBUF_INIT;
+	unsigned char head[5];
+	uint32_t size;
 
-	xr_iobuf_copy_out(in, 0, &first, 1);
-	if (first == 'h')
-		xr_conn_need(conn, (size_t)60 << 20);
-	else
+	if (xr_iobuf_copy_out(in, 0, head, sizeof head) < sizeof head)
+		return;
+	if (head[0] != 'm') {
 		probe_echo(probe, conn, in);
+		return;
+	}
+	memcpy(&size, head + 1, sizeof size);
+	xr_conn_need(conn, size);
+	if (xr_iobuf_size(in) < size)
+		return;
+	xr_iobuf_drop(in, size);
+	xr_conn_need(conn, 1);
+	NET_CHECK(xr_iobuf_append(&answer, "k", 1) == 0);
+	NET_CHECK(xr_conn_send(conn, &answer) == 0);
 }
 
-/* As much as the other side takes within a moment. */
-static int
-hoard(const char *address)
+static void
+send_bytes(int fd, size_t len)
 {
-	int fd = raw_connect(address);
+	for (size_t part; len; len -= part) {
+		part = len < sizeof g_bytes ? len : sizeof g_bytes;
+		raw_send(fd, g_bytes, part);
+	}
+}
 
-	memset(g_bytes, 'h', sizeof g_bytes);
-	for (size_t sent = 0; sent < HOARD;) {
-		ssize_t n = send(fd, g_bytes, sizeof g_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+static void
+begin_message(int fd, uint32_t size)
+{
+	char head[5] = "m";
+
+	memcpy(head + 1, &size, sizeof size);
+	raw_send(fd, head, sizeof head);
+}
+
+/* As much of it as the other side takes within a moment; how much. */
+static size_t
+send_some(int fd, size_t most)
+{
+	size_t sent = 0;
+
+	for (unsigned idle = 0; sent < most && idle < 50;) {
+		ssize_t n = send(fd, g_bytes, most - sent < sizeof g_bytes ? most - sent : sizeof g_bytes,
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n > 0) {
 			sent += (size_t)n;
+			idle = 0;
 			continue;
 		}
-		if (net_counted(NET_READ_STARVED) > 0)
-			break;
 		net_sleep_ms(1);
+		idle++;
 	}
-	return fd;
+	return sent;
 }
 
 static void
-peers(void *address)
+expect_echo(const char *address)
 {
-	int hoarders[HOARDERS], honest;
-	char answer[5] = "";
+	char answer[6] = "";
+	int fd = raw_connect(address);
 
-	for (int i = 0; i < HOARDERS; i++)
-		hoarders[i] = hoard(address);
-	NET_AWAIT(net_counted(NET_READ_STARVED) > 0);
+	raw_send(fd, "i echo", 6);
+	NET_CHECK(raw_read(fd, answer, 6) && memcmp(answer, "i echo", 6) == 0);
+	close(fd);
+}
+
+static void
+expect_answer(int fd)
+{
+	char answer = 0;
+
+	NET_CHECK(raw_read(fd, &answer, 1) && answer == 'k');
+}
+
+static void
+run(unsigned lcores, const char *option, void (*peer)(void *address))
+{
+	struct probe probe = {.on_data = take_or_echo};
+
+	net_up(lcores, SMALL_POOL, "--port", "default,mode=event", option, NULL);
+	net_run_against(probe_listen(&probe, NULL), peer);
+}
+
+/* ---- halves of messages that are more than the pool ---- */
+
+struct rest {
+	pthread_t thread;
+	int fd;
+	size_t bytes;
+};
+
+static void *
+send_rest(void *arg)
+{
+	struct rest *rest = arg;
+
+	send_bytes(rest->fd, rest->bytes);
+	expect_answer(rest->fd);
+	return NULL;
+}
+
+static void
+halves(void *address)
+{
+	struct rest rests[PEERS];
+
+	for (int i = 0; i < PEERS; i++) {
+		rests[i].fd = raw_connect(address);
+		begin_message(rests[i].fd, MESSAGE);
+		rests[i].bytes = MESSAGE - 5;
+		rests[i].bytes -= send_some(rests[i].fd, MESSAGE / 2);
+	}
+	NET_AWAIT(net_counted(NET_RESERVATIONS_WAITED) > 0);
+	expect_echo(address);
+	/* The last ones first, so that those with a reservation come to their ends last. */
+	for (int i = PEERS - 1; i >= 0; i--)
+		NET_CHECK(pthread_create(&rests[i].thread, NULL, send_rest, &rests[i]) == 0);
+	for (int i = 0; i < PEERS; i++) {
+		pthread_join(rests[i].thread, NULL);
+		close(rests[i].fd);
+	}
+	NET_AWAIT(net_counted(NET_CONNS_LIVE) == 0);
+	xr_stop();
+}
+
+static void
+run_halves(unsigned lcores)
+{
+	run(lcores, NULL, halves);
+	ASSERT_EQ(net_counted(NET_GIVEN_UP), 0);
+	ASSERT_EQ(net_counted(NET_READ_STARVED), 0);
+	net_down();
+}
+
+static void
+test_halves_on_one_lcore(void)
+{
+	run_halves(1);
+}
+
+static void
+test_halves_on_several(void)
+{
+	run_halves(4);
+}
+
+/* ---- peers that stop ---- */
+
+/* Small messages are served meanwhile, and a large one once those that keep its memory for nothing have been ended. */
+static void
+stopped(void *address)
+{
+	int fds[PEERS], honest;
+
+	for (int i = 0; i < PEERS; i++) {
+		fds[i] = raw_connect(address);
+		begin_message(fds[i], MESSAGE);
+		send_some(fds[i], MESSAGE / 2);
+	}
+	expect_echo(address);
 	honest = raw_connect(address);
-	raw_send(honest, "i ho", 4);
-	NET_CHECK(raw_read(honest, answer, 4) && memcmp(answer, "i ho", 4) == 0);
+	begin_message(honest, MESSAGE);
+	send_bytes(honest, MESSAGE - 5);
+	expect_answer(honest);
 	NET_CHECK(net_counted(NET_GIVEN_UP) > 0);
-	for (int i = 0; i < HOARDERS; i++)
-		close(hoarders[i]);
+	NET_CHECK(net_logged("it has sent nothing more of a message of 6291456 bytes"));
+	for (int i = 0; i < PEERS; i++)
+		close(fds[i]);
 	close(honest);
 	xr_stop();
 }
 
 static void
-run_with(unsigned lcores)
+test_peers_that_stop(void)
 {
-	struct probe probe = {.on_data = hoard_or_echo};
-
-	net_up(lcores, "--rdma_memory_pool_initial_size_mb=32", "--rdma_memory_pool_max_regions=1", NULL);
-	net_run_against(probe_listen(&probe, NULL), peers);
+	run(2, "--conn_starved_ms=300", stopped);
 	net_down();
 }
 
+/* As long as nobody waits for its memory, a peer may take its time. */
 static void
-test_own_lcore(void)
+slow(void *address)
 {
-	run_with(1);
+	int fd = raw_connect(address);
+
+	begin_message(fd, MESSAGE);
+	send_bytes(fd, MESSAGE / 2);
+	NET_AWAIT(net_counted(NET_RESERVATIONS) == 1);
+	net_sleep_ms(400);
+	send_bytes(fd, MESSAGE - MESSAGE / 2 - 5);
+	expect_answer(fd);
+	close(fd);
+	xr_stop();
 }
 
-/* The honest peer's lcore may hold nothing itself, and those that do may all be silent. */
 static void
-test_other_lcores(void)
+test_slow_peer(void)
 {
-	run_with(4);
+	run(1, "--conn_starved_ms=50", slow);
+	ASSERT_EQ(net_counted(NET_GIVEN_UP), 0);
+	net_down();
 }
 
-UNIT_SUITE("scarcity", {"peers of the same lcore", test_own_lcore}, {"peers of other lcores", test_other_lcores});
+/* ---- a message that can't be ---- */
+
+static void
+too_large(void *address)
+{
+	int fd = raw_connect(address);
+
+	begin_message(fd, (uint32_t)60 << 20);
+	send_some(fd, 8 << 20);
+	NET_CHECK(raw_await_end(fd) != -EAGAIN);
+	close(fd);
+	expect_echo(address);
+	xr_stop();
+}
+
+static void
+test_too_large(void)
+{
+	run(1, NULL, too_large);
+	ASSERT_EQ(net_counted(NET_MESSAGES_TOO_LARGE), 1);
+	CU_ASSERT(net_logged("its message of 62914560 bytes needs 61"));
+	CU_ASSERT(net_logged("and of 32768 KiB no more than 22528 can be had for one"));
+	net_down();
+}
+
+UNIT_SUITE("scarcity", {"halves of messages wait for each other's end", test_halves_on_one_lcore},
+	   {"halves on several lcores", test_halves_on_several}, {"peers that stop are ended", test_peers_that_stop},
+	   {"a slow peer that nobody waits for", test_slow_peer},
+	   {"a message that the pool can't hold", test_too_large});

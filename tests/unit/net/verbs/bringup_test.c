@@ -177,7 +177,8 @@ test_no_blocks(void)
 {
 	rdma_up("--pool_max_mb", "64", "--rdma_memory_pool_increase_size_mb", "32", "--port",
 		"default,block=large,rq=300", NULL);
-	expect_fallback("the pool has no blocks for it to receive into");
+	expect_fallback("the pool has no blocks for it to receive into: 19200 KiB needed (300 large blocks), 16384 KiB "
+			"available for that (--pool_max_mb, --rdma_memory_pool_max_regions)");
 }
 
 /* They are there, and too little would be left for what is to be sent. */
