@@ -16,6 +16,7 @@
 #include "core/log.h"
 #include "net/rpc/arena.h"
 #include "net/rpc/service.h"
+#include "net/scarcity.h"
 #include <urcu/list.h>
 #include <xrdma/reactor.h>
 #include <xrdma/rpc.h>
@@ -39,10 +40,12 @@ struct server_conn {
 	struct server_lcore *here;
 	struct xr_conn *conn; /* NULL: it has ended */
 	uint32_t refs;
-	bool needs_more;	  /* xr_conn_need() holds for a frame that is still to come */
-	bool blocked;		  /* the connection takes no more: answers gather in backlog, reading pauses */
-	struct xr_iobuf backlog;  /* whole frames */
-	uint64_t heard_us;	  /* when something came last */
+	bool needs_more;	      /* xr_conn_need() holds for a frame that is still to come */
+	bool blocked;		      /* the connection takes no more: answers gather in backlog, reading pauses */
+	struct xr_iobuf backlog;      /* whole frames */
+	struct cds_list_head unbuilt; /* calls whose answers no memory was there for */
+	struct hunger hunger;	      /* while the backlog or those want memory */
+	uint64_t heard_us;	      /* when something came last */
 	struct xr_timer deadline; /* when the server closes: the end of its quiet time; blocked, of its peer's time */
 	struct cds_list_head link;
 };
@@ -56,6 +59,9 @@ struct xr_rpc_call {
 	struct xr_iobuf message, attachment;
 	struct xr_iobuf answer; /* built on another thread, on its way to the connection's lcore */
 	int answer_error;
+	int failure;		      /* of an answer that is still to be built: its code, 0: message and attachment */
+	char *failure_text;	      /* malloc'd, NULL: the code's own */
+	struct cds_list_head unbuilt; /* in its connection's list */
 	struct xr_msg msg;
 	struct xr_rpc_call *next_free;
 };
@@ -101,8 +107,8 @@ void server_lcore_close(struct server_lcore *here);
 void server_lcore_free(struct server_lcore *here);
 
 /*
- * Sends a frame, or keeps it until the connection takes it; frame is empty after that. -XR_ERDMAMEM: the connection
- * can't send it (frame is dropped); every other failure ends the connection.
+ * Sends a frame, or keeps it until the connection takes it and there is memory for it; frame is empty after that.
+ * -XR_ERDMAMEM: the connection can't send it (frame is dropped); every other failure ends the connection.
  */
 int server_conn_send(struct server_conn *conn, struct xr_iobuf *frame);
 
@@ -111,6 +117,9 @@ void server_conn_fail(struct server_conn *conn, int error);
 
 void server_conn_hold(struct server_conn *conn);
 void server_conn_put(struct server_conn *conn);
+
+/* No memory for the call's answer: it is built when there is some, and no further request is read till then. */
+void server_conn_await_memory(struct server_conn *conn, struct xr_rpc_call *call);
 
 /* A call has been answered: ends a connection that only waited for it. */
 void server_conn_call_ended(struct server_conn *conn);
@@ -122,5 +131,11 @@ struct xr_rpc_call *server_call_new(struct server_conn *conn, const struct meta 
 
 /* Runs the handler; the call is answered when this returns, or has become one that outlives its handler. */
 void server_call_run(struct xr_rpc_call *call, const struct method *method);
+
+/* Builds the answer of a call that waited for memory, in an empty iobuf; the call is gone after that. -ENOMEM: not. */
+int server_call_build(struct xr_rpc_call *call, struct xr_iobuf *frame);
+
+/* Drops a call that waited in vain. */
+void server_call_drop(struct xr_rpc_call *call);
 
 #endif

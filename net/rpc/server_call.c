@@ -8,6 +8,7 @@
 #include "poll/stall.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <urcu/compiler.h>
 #include <xrdma/error.h>
 
@@ -79,6 +80,7 @@ discard(struct xr_rpc_call *call)
 
 	rpc_count(RPC_ANSWERS_DROPPED);
 	drop_contents(call);
+	free(call->failure_text);
 	xr_iobuf_clear(&call->answer);
 	free(call);
 	server_conn_put(conn);
@@ -127,6 +129,37 @@ xr_rpc_call_timeout_ms(const struct xr_rpc_call *call)
 
 /* ---- the answer ---- */
 
+/* What to answer when there is memory: message and attachment may be the request's own. They are empty after that. */
+static void
+remember_answer(struct xr_rpc_call *call, struct xr_iobuf *message, struct xr_iobuf *attachment)
+{
+	struct xr_iobuf own[2] = {XR_IOBUF_INIT, XR_IOBUF_INIT};
+
+	if (message)
+		xr_iobuf_move(&own[0], message);
+	if (attachment)
+		xr_iobuf_move(&own[1], attachment);
+	drop_contents(call);
+	xr_iobuf_move(&call->message, &own[0]);
+	xr_iobuf_move(&call->attachment, &own[1]);
+	call->failure = 0;
+}
+
+static void
+forget_failure(struct xr_rpc_call *call)
+{
+	free(call->failure_text);
+	call->failure_text = NULL;
+}
+
+static void
+remember_failure(struct xr_rpc_call *call, int error_code, const char *text)
+{
+	drop_contents(call);
+	call->failure = error_code > 0 ? error_code : XR_RPC_EINTERNAL;
+	call->failure_text = text ? strdup(text) : NULL;
+}
+
 static int
 build_failure(const struct xr_rpc_call *call, int error_code, const char *text, struct xr_iobuf *frame)
 {
@@ -159,6 +192,46 @@ build_success(const struct xr_rpc_call *call, struct xr_iobuf *message, struct x
 	return error;
 }
 
+/* The call stays until there is memory for its answer, and its connection with it. */
+static void
+await_memory(struct xr_rpc_call *call)
+{
+	struct server_conn *conn = call->conn;
+
+	if (!call->outlives_handler)
+		server_conn_hold(conn);
+	call->outlives_handler = true;
+	if (conn->conn) {
+		server_conn_await_memory(conn, call);
+		return;
+	}
+	forget_failure(call);
+	recycle(call);
+}
+
+int
+server_call_build(struct xr_rpc_call *call, struct xr_iobuf *frame)
+{
+	int error = call->failure ? build_failure(call, call->failure, call->failure_text, frame)
+				  : build_success(call, &call->message, &call->attachment, frame);
+
+	if (error)
+		return error;
+	cds_list_del(&call->unbuilt);
+	forget_failure(call);
+	recycle(call);
+	return 0;
+}
+
+void
+server_call_drop(struct xr_rpc_call *call)
+{
+	rpc_count(RPC_ANSWERS_DROPPED);
+	cds_list_del(&call->unbuilt);
+	forget_failure(call);
+	recycle(call);
+}
+
 /* On the connection's lcore. */
 static void
 send_answer(struct xr_rpc_call *call, struct xr_iobuf *frame, int error)
@@ -171,6 +244,12 @@ send_answer(struct xr_rpc_call *call, struct xr_iobuf *frame, int error)
 		error = build_failure(call, XR_ERDMAMEM, xr_strerror(XR_ERDMAMEM), frame);
 		if (!error)
 			error = server_conn_send(conn, frame);
+		else
+			remember_failure(call, XR_ERDMAMEM, xr_strerror(XR_ERDMAMEM));
+	}
+	if (error == -ENOMEM) {
+		await_memory(call);
+		return;
 	}
 	if (error)
 		server_conn_fail(conn, error);
@@ -212,6 +291,15 @@ answer_from_elsewhere(struct xr_rpc_call *call, int error)
 		discard(call);
 }
 
+static void
+drop_both(struct xr_iobuf *message, struct xr_iobuf *attachment)
+{
+	if (message)
+		xr_iobuf_clear(message);
+	if (attachment)
+		xr_iobuf_clear(attachment);
+}
+
 void
 xr_rpc_reply(struct xr_rpc_call *call, struct xr_iobuf *message, struct xr_iobuf *attachment)
 {
@@ -219,10 +307,10 @@ xr_rpc_reply(struct xr_rpc_call *call, struct xr_iobuf *message, struct xr_iobuf
 	bool here = on_its_lcore(call);
 	int error = build_success(call, message, attachment, here ? &frame : &call->answer);
 
-	if (message)
-		xr_iobuf_clear(message);
-	if (attachment)
-		xr_iobuf_clear(attachment);
+	if (error == -ENOMEM)
+		remember_answer(call, message, attachment);
+	else
+		drop_both(message, attachment);
 	if (here)
 		answer_here(call, &frame, error);
 	else
@@ -236,6 +324,8 @@ xr_rpc_fail(struct xr_rpc_call *call, int error_code, const char *text)
 	bool here = on_its_lcore(call);
 	int error = build_failure(call, error_code, text, here ? &frame : &call->answer);
 
+	if (error == -ENOMEM)
+		remember_failure(call, error_code, text);
 	rpc_count(RPC_REQUESTS_FAILED);
 	if (here)
 		answer_here(call, &frame, error);

@@ -8,6 +8,7 @@
 #include "net/rpc/rpc.h"
 #include "net/rpc/server.h"
 #include "net/rpc/stream.h"
+#include "net/turn.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <xrdma/error.h>
@@ -127,6 +128,8 @@ server_lcore_close(struct server_lcore *here)
 
 /* ---- a connection's life ---- */
 
+static enum hunger_end feed(struct hunger *hunger);
+
 static struct server_conn *
 server_conn_new(struct xr_rpc_server *server, struct xr_conn *conn)
 {
@@ -139,6 +142,8 @@ server_conn_new(struct xr_rpc_server *server, struct xr_conn *conn)
 	new->conn = conn;
 	new->refs = 1;
 	new->deadline = (struct xr_timer)XR_TIMER_INIT(deadline_passed);
+	new->hunger = hunger_init(feed);
+	CDS_INIT_LIST_HEAD(&new->unbuilt);
 	cds_list_add(&new->link, &here->conns);
 	return new;
 }
@@ -186,6 +191,9 @@ on_close(struct xr_conn *xr_conn, int reason)
 	xr_timer_cancel(&conn->deadline);
 	cds_list_del(&conn->link);
 	xr_iobuf_clear(&conn->backlog);
+	hunger_leave(&conn->hunger, &t_net->scarcity);
+	while (!cds_list_empty(&conn->unbuilt))
+		server_call_drop(cds_list_first_entry(&conn->unbuilt, struct xr_rpc_call, unbuilt));
 	server_conn_put(conn);
 }
 
@@ -217,6 +225,33 @@ server_conn_call_ended(struct server_conn *conn)
 
 /* ---- answers ---- */
 
+/* No further request is read: its answer would have to wait as well. */
+static void
+block(struct server_conn *conn)
+{
+	if (conn->blocked)
+		return;
+	conn->blocked = true;
+	xr_conn_pause(conn->conn);
+	if (conn->here->closing)
+		limit_blocked(conn);
+}
+
+static void
+await_memory(struct server_conn *conn)
+{
+	block(conn);
+	hunger_join(&conn->hunger, &t_net->scarcity, HUNGER_ALLOCATE);
+}
+
+void
+server_conn_await_memory(struct server_conn *conn, struct xr_rpc_call *call)
+{
+	cds_list_add_tail(&call->unbuilt, &conn->unbuilt);
+	rpc_count(RPC_ANSWERS_HELD_BACK);
+	await_memory(conn);
+}
+
 static void
 hold_back(struct server_conn *conn, struct xr_iobuf *frame)
 {
@@ -226,12 +261,7 @@ hold_back(struct server_conn *conn, struct xr_iobuf *frame)
 		return;
 	}
 	rpc_count(RPC_ANSWERS_HELD_BACK);
-	if (!conn->blocked) {
-		conn->blocked = true;
-		xr_conn_pause(conn->conn);
-		if (conn->here->closing)
-			limit_blocked(conn);
-	}
+	block(conn);
 }
 
 int
@@ -246,8 +276,10 @@ server_conn_send(struct server_conn *conn, struct xr_iobuf *frame)
 	/* Many answers wait as one: what can't be sent must not get among them. */
 	if (error == -EAGAIN && conn_fit(conn->conn, frame) == -XR_ERDMAMEM)
 		error = -XR_ERDMAMEM;
-	if (error == -EAGAIN) {
+	if (error == -EAGAIN || error == -ENOMEM) {
 		hold_back(conn, frame);
+		if (error == -ENOMEM && conn->blocked)
+			await_memory(conn);
 		return 0;
 	}
 	xr_iobuf_clear(frame);
@@ -260,25 +292,58 @@ server_conn_send(struct server_conn *conn, struct xr_iobuf *frame)
 	return 0;
 }
 
+/* What has waited goes on. 0: all of it; -EAGAIN, -ENOMEM: some waits still; or why the connection can't go on. */
+static int
+send_waiting(struct server_conn *conn)
+{
+	int error = xr_conn_send(conn->conn, &conn->backlog);
+
+	while (!error && !cds_list_empty(&conn->unbuilt)) {
+		error = server_call_build(cds_list_first_entry(&conn->unbuilt, struct xr_rpc_call, unbuilt),
+					  &conn->backlog);
+		if (!error)
+			error = xr_conn_send(conn->conn, &conn->backlog);
+	}
+	return error;
+}
+
+static void
+unblock(struct server_conn *conn)
+{
+	conn->blocked = false;
+	hunger_leave(&conn->hunger, &t_net->scarcity);
+	xr_timer_cancel(&conn->deadline);
+	xr_conn_resume(conn->conn);
+	server_conn_call_ended(conn);
+}
+
+static int
+go_on(struct server_conn *conn)
+{
+	int error = send_waiting(conn);
+
+	if (!error)
+		unblock(conn);
+	else if (error == -ENOMEM)
+		await_memory(conn);
+	else if (error != -EAGAIN)
+		server_conn_fail(conn, error);
+	return error;
+}
+
+static enum hunger_end
+feed(struct hunger *hunger)
+{
+	return go_on(caa_container_of(hunger, struct server_conn, hunger)) == -ENOMEM ? HUNGER_NONE : HUNGER_OVER;
+}
+
 static void
 on_writable(struct xr_conn *xr_conn)
 {
 	struct server_conn *conn = xr_conn_arg(xr_conn);
-	int error;
 
-	if (!conn || !conn->blocked)
-		return;
-	error = xr_conn_send(xr_conn, &conn->backlog);
-	if (error == -EAGAIN)
-		return;
-	if (error) {
-		server_conn_fail(conn, error);
-		return;
-	}
-	conn->blocked = false;
-	xr_timer_cancel(&conn->deadline);
-	xr_conn_resume(xr_conn);
-	server_conn_call_ended(conn);
+	if (conn && conn->blocked)
+		go_on(conn);
 }
 
 /* ---- requests ---- */
@@ -350,6 +415,14 @@ serve(struct server_conn *conn, struct xr_iobuf *in, const struct frame *frame, 
 	return true;
 }
 
+/* A request that is not here yet is not read as long as there is no room for its answer. */
+static void
+wait_for_room(struct server_conn *conn)
+{
+	if (__builtin_expect(conn_output_full(conn->conn), 0))
+		block(conn);
+}
+
 /* Takes one request from the front of in. False: there is none any more, or the connection is ending. */
 static bool
 take_request(struct server_conn *conn, struct xr_iobuf *in)
@@ -364,6 +437,7 @@ take_request(struct server_conn *conn, struct xr_iobuf *in)
 		refuse(conn, why);
 		return false;
 	case FRAME_PARTIAL:
+		wait_for_room(conn);
 		return false;
 	case FRAME_WHOLE:
 		break;

@@ -393,7 +393,7 @@ send_slowly(void *arg)
 	return NULL;
 }
 
-/* The client sends 37 MiB and reads nothing until the server holds its answers back. */
+/* The client sends 37 MiB and reads nothing until the server can queue no more answers. */
 static void
 read_late(void *arg)
 {
@@ -402,7 +402,7 @@ read_late(void *arg)
 
 	(void)arg;
 	NET_CHECK(pthread_create(&sender, NULL, send_slowly, &fd) == 0);
-	NET_AWAIT(rpc_counted(RPC_ANSWERS_HELD_BACK) > 0);
+	NET_AWAIT(net_counted(NET_OUTPUT_FULL) > 0);
 	NET_CHECK(rpc_counted(RPC_REQUESTS) < SLOW_CALLS);
 	for (int i = 0; i < SLOW_CALLS; i++) {
 		struct raw_in in;
@@ -447,7 +447,7 @@ never_read(void *arg)
 
 	(void)arg;
 	NET_CHECK(pthread_create(&sender, NULL, send_until_it_ends, &fd) == 0);
-	NET_AWAIT(rpc_counted(RPC_ANSWERS_HELD_BACK) > 0);
+	NET_AWAIT(net_counted(NET_OUTPUT_FULL) > 0);
 	xr_stop();
 	pthread_join(sender, NULL);
 	close(fd);
