@@ -9,6 +9,7 @@ XR_BEGIN_DECLS
 /**
  * baidu_std ("PRPC") over connections: byte-compatible with brpc in both roles. Messages and attachments are iobufs;
  * attachments are never copied, compressed or looked at, and of messages only short ones are copied, when they leave.
+ * <xrdma/protobuf.h> packs protobuf-c's messages into them and unpacks them there.
  *
  * Not done: compression (a compressed request is answered with EREQUEST, a compressed response ends its call with
  * ERESPONSE), authentication, streams, checksums (none is sent, and a peer's is not verified). An RpcMeta of more than

@@ -197,6 +197,11 @@ test_warm_path_needs_no_malloc(void)
 			ASSERT_FATAL(xr_iobuf_append(&a, pattern, 500) == 0);
 			ASSERT_FATAL(xr_iobuf_append_user(&a, pattern, 500, 0, NULL, NULL) == 0);
 		}
+		for (size_t i = 0; i < 10; i++) {
+			ASSERT_FATAL(xr_iobuf_prepend(&a, pattern, 50) == 0);
+			ASSERT_FATAL(xr_iobuf_share_part(&b, &a, i, 100) == 100);
+		}
+		ASSERT_EQ(xr_iobuf_drop_back(&b, SIZE_MAX), 1000);
 		ASSERT_FATAL(xr_iobuf_share(&b, &a) == 0);
 		while (xr_iobuf_size(&a) > 0)
 			ASSERT_FATAL(xr_iobuf_cut(&a, 777, &b) > 0);
