@@ -8,6 +8,7 @@ how many seconds it is watched.
 
 import os
 import resource
+import select
 import socket
 import time
 
@@ -79,6 +80,14 @@ def an_idle_adaptive_server_does_not_wake():
     expect_no_wake("adaptive")
 
 
+def send_until_stuck(connection, data):
+    """Again and again, until the peer has taken nothing for a while; the last one may be cut."""
+    sent = 0
+    connection.setblocking(False)
+    while select.select([], [connection], [], 0.5)[1]:
+        sent += connection.send(data[sent % len(data):])
+
+
 def stuck_connections(server):
     """One in each state in which a peer can leave a connection for long, and which must not keep the server busy."""
     request = vector("rpc-echo16-request")
@@ -86,13 +95,7 @@ def stuck_connections(server):
     half_frame.sendall(request[:-1])
     deaf, gone_deaf = server.connect(), server.connect()
     for connection in (deaf, gone_deaf):
-        connection.setblocking(False)
-        try:
-            # Whole requests as far as they are taken; the last one may be cut.
-            while True:
-                connection.sendall(request * 1000)
-        except BlockingIOError:
-            pass
+        send_until_stuck(connection, request * 1000)
     gone_deaf.shutdown(socket.SHUT_WR)
     return [silent, half_frame, deaf, gone_deaf]
 
