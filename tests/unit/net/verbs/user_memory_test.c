@@ -237,6 +237,119 @@ test_short(void)
 	rdma_down();
 }
 
+/* ---- at random ---- */
+
+#define SLOTS	   16
+#define SLOT_BYTES ((size_t)20000)
+#define STEPS	   3000
+
+/* Memory with a range of its own, which the card reads as long as it is lent. */
+struct slot {
+	uint8_t bytes[SLOT_BYTES];
+	xr_mem_key key;
+	unsigned lent;
+};
+
+struct lending {
+	struct xr_conn *conn;
+	struct slot *slot;
+	size_t offset, len;
+	int ret;
+};
+
+static void
+come_back(void *data, void *arg)
+{
+	(void)data;
+	__atomic_fetch_sub(&((struct slot *)arg)->lent, 1, __ATOMIC_RELEASE);
+}
+
+static void
+do_lend(void *arg)
+{
+	struct lending *lending = arg;
+	struct slot *slot = lending->slot;
+	struct xr_iobuf out = XR_IOBUF_INIT;
+
+	__atomic_fetch_add(&slot->lent, 1, __ATOMIC_RELAXED);
+	NET_CHECK(xr_iobuf_append_user(&out, slot->bytes + lending->offset, lending->len, slot->key, come_back, slot) ==
+		  0);
+	lending->ret = xr_conn_send(lending->conn, &out);
+	xr_iobuf_clear(&out);
+}
+
+/* The next bytes of the pattern from a slot that is free. How many were taken. */
+static size_t
+lend(struct xr_conn *conn, struct slot *slot, uint64_t sent)
+{
+	size_t offset = (size_t)rand() % SLOT_BYTES;
+	struct lending lending = {conn, slot, offset, 1 + (size_t)rand() % (SLOT_BYTES - offset), 0};
+
+	fill_pattern(slot->bytes + offset, sent, lending.len);
+	rdma_do(do_lend, &lending);
+	NET_CHECK(lending.ret == 0 || lending.ret == -EAGAIN);
+	return lending.ret == 0 ? lending.len : 0;
+}
+
+/* Busy as long as it is lent, and at no other time. */
+static void
+renew(struct slot *slot)
+{
+	bool free_before = PROBE_READ(slot->lent) == 0;
+	xr_mem_key stale = slot->key;
+	int ret = xr_mem_deregister(slot->key);
+
+	NET_CHECK(ret == 0 || (ret == -EBUSY && !free_before));
+	if (ret)
+		return;
+	NET_CHECK(PROBE_READ(slot->lent) <= 1); /* it is counted down when the range has been let go of */
+	NET_CHECK(xr_mem_deregister(stale) == -EINVAL);
+	NET_CHECK(xr_mem_register(slot->bytes, SLOT_BYTES, &slot->key) == 0 && slot->key != stale);
+}
+
+static void
+script_random(struct rdma_pair *pair)
+{
+	static struct slot slots[SLOTS];
+	struct xr_conn *conn = pair->client.conn;
+	uint64_t sent = 0;
+
+	srand(3);
+	for (unsigned i = 0; i < SLOTS; i++)
+		NET_CHECK(xr_mem_register(slots[i].bytes, SLOT_BYTES, &slots[i].key) == 0);
+	for (unsigned step = 0; step < STEPS; step++) {
+		struct slot *slot = &slots[rand() % SLOTS];
+		size_t len = 1 + (size_t)rand() % SLOT_BYTES;
+
+		if (step % 100 == 0)
+			fake_hold(FAKE_ACK, rdma_qp(conn));
+		if (step % 100 == 70)
+			fake_let_go(FAKE_ACK, rdma_qp(conn));
+		if (rand() % 4 == 0)
+			sent += rdma_send(conn, sent, len) == 0 ? len : 0;
+		else if (rand() % 3 == 0)
+			renew(slot);
+		else if (PROBE_READ(slot->lent) == 0)
+			sent += lend(conn, slot, sent);
+	}
+	fake_let_go(FAKE_ACK, rdma_qp(conn));
+	NET_AWAIT(PROBE_READ(pair->server.bytes) == sent);
+	for (unsigned i = 0; i < SLOTS; i++) {
+		NET_AWAIT(PROBE_READ(slots[i].lent) == 0);
+		NET_CHECK(xr_mem_deregister(slots[i].key) == 0);
+	}
+}
+
+static void
+test_random(void)
+{
+	struct rdma_pair pair = {.server.on_data = take_pattern_only};
+
+	rdma_up(NULL);
+	rdma_pair_run(&pair, script_random);
+	rdma_down();
+}
+
 /* ---- refused ---- */
 
 static void
@@ -419,6 +532,55 @@ test_early_registered(void)
 	rdma_down();
 }
 
+/* The user is told in the flush step, where it may do anything to the connection. */
+static void
+abort_it(void *data, void *arg)
+{
+	(void)data;
+	g_freed++;
+	xr_conn_abort(*(struct xr_conn **)arg, -EINTR);
+}
+
+static void
+run_aborted(void)
+{
+	struct probe server = {.on_data = NULL}, client = {.on_close = probe_stop_on_close};
+	struct xr_iobuf out = XR_IOBUF_INIT;
+	struct xr_conn *conn = NULL;
+
+	g_freed = 0;
+	conn = probe_dial(&client, xr_listener_address(probe_listen(&server, NULL)), XR_RDMA_AUTO);
+	ASSERT_EQ(xr_iobuf_append_user(&out, g_memory, PART, XR_MEM_KEY_NONE, abort_it, &conn), 0);
+	ASSERT_EQ(xr_conn_send(conn, &out), 0);
+	net_run(NULL, NULL);
+	ASSERT_EQ(client.close_reason, -EINTR);
+	ASSERT_EQ(client.closed, 1);
+	ASSERT_EQ(g_freed, 1);
+}
+
+static void
+test_aborted_when_told(void)
+{
+	rdma_up(NULL);
+	run_aborted();
+	rdma_down();
+}
+
+/* The copy is made, then the queue pair fails: the users are told as it is given back, in the handshake. */
+static void
+test_aborted_when_told_in_the_handshake(void)
+{
+	static const char *const steps[] = {"modify_qp_rtr", "modify_qp_rts", "post_recv"};
+
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+		rdma_up(NULL);
+		fake_fail_times(steps[i], 1, FAKE_FOREVER, EINVAL);
+		run_aborted();
+		fake_fail_none();
+		rdma_down();
+	}
+}
+
 /* More than the whole pool: RDMA would need a copy for which there is no room. */
 static void
 test_early_too_much(void)
@@ -440,10 +602,13 @@ test_early_too_much(void)
 UNIT_SUITE("user_memory", {"two cards, each with its own key", test_two_cards},
 	   {"a range in flight is busy", test_in_flight},
 	   {"a connection that fails lets go of its memory", test_cut_off},
-	   {"short memory goes with the request", test_short}, {"unregistered memory is refused", test_unregistered},
+	   {"short memory goes with the request", test_short}, {"ranges come and go under load", test_random},
+	   {"unregistered memory is refused", test_unregistered},
 	   {"a card that comes later knows the range", test_later_card},
 	   {"a card that lacks the range is used for the rest", test_lacking_card},
 	   {"a registration that a card refuses", test_refused_registration},
 	   {"unregistered memory queued before is copied", test_early_unregistered},
 	   {"registered memory queued before is not", test_early_registered},
+	   {"the user may abort when told", test_aborted_when_told},
+	   {"also in the midst of a handshake", test_aborted_when_told_in_the_handshake},
 	   {"too much for a copy goes over TCP", test_early_too_much});
