@@ -14,6 +14,7 @@
 
 struct xr_block *__real_block_alloc_uncached(enum block_type type);
 struct xr_block *__wrap_block_alloc_uncached(enum block_type type);
+unsigned __wrap_block_alloc_several(enum block_type type, struct xr_block **blocks, unsigned n);
 
 static uint64_t g_random;
 
@@ -33,6 +34,17 @@ __wrap_block_alloc_uncached(enum block_type type)
 	g_fail_alloc_after = 0;
 	errno = ENOMEM;
 	return NULL;
+}
+
+/* Fewer than n when one of them fails. */
+unsigned
+__wrap_block_alloc_several(enum block_type type, struct xr_block **blocks, unsigned n)
+{
+	unsigned count = 0;
+
+	while (count < n && (blocks[count] = block_alloc(type)))
+		count++;
+	return count;
 }
 
 static struct model g_model;
