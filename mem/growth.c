@@ -66,14 +66,16 @@ growth_ahead(struct pool *pool, unsigned taken)
 {
 	if (pool->growing || !growth_has_thread() || !wants_early(pool, taken))
 		return;
-	pool->growing = pool->ahead = true;
+	pool->growing = pool->ordered = pool->ahead = true;
 	ask(pool);
 }
 
 void
 growth_retry(struct pool *pool)
 {
-	if (growth_has_thread())
+	int obstacle = pool_obstacle(pool);
+
+	if (growth_has_thread() && (obstacle == 0 || obstacle == -ENOMEM))
 		ask(pool);
 }
 
@@ -122,7 +124,7 @@ succeeded(struct pool *pool, const struct region *region, uint64_t us)
 static void
 failed(struct pool *pool, int status, bool ahead)
 {
-	if (status == -EDQUOT || status == -ENOSPC)
+	if (status == -EDQUOT)
 		return;
 	counter_add(&g_pool_counters[POOL_GROWTH_FAILED], 1);
 	postpone(ahead ? &pool->early : &pool->need);
@@ -180,6 +182,7 @@ growth_begin(struct pool *pool)
 {
 	pool->growing = true;
 	if (growth_has_thread()) {
+		pool->ordered = true;
 		ask(pool);
 		return;
 	}
@@ -190,7 +193,7 @@ growth_begin(struct pool *pool)
 
 /* ---- the thread ---- */
 
-/* Unless somebody has begun already, a region is mapped only if it is needed. */
+/* Whether it is the thread's to map one: somebody has begun and waits for that, or it is needed and nobody has. */
 static bool
 begin(struct pool *pool)
 {
@@ -198,10 +201,11 @@ begin(struct pool *pool)
 
 	pthread_mutex_lock(&pool->lock);
 	if (!pool->growing && (pool->waiting > 0 ? pool_obstacle(pool) == 0 : wants_early(pool, 0))) {
-		pool->growing = true;
+		pool->growing = pool->ordered = true;
 		pool->ahead = pool->waiting == 0;
 	}
-	begun = pool->growing;
+	begun = pool->ordered;
+	pool->ordered = false;
 	pthread_mutex_unlock(&pool->lock);
 	return begun;
 }

@@ -49,6 +49,7 @@ struct pool {
 	/* Growth. */
 	pthread_cond_t grown;
 	bool growing;		    /* somebody maps a region, or will */
+	bool ordered;		    /* of growth.c's thread */
 	bool ahead;		    /* and it is ahead of need */
 	bool asked;		    /* growth.c's own lock */
 	uint64_t due_us;	    /* growth.c's own lock; 0: never */

@@ -299,6 +299,68 @@ test_spares_the_machine(void)
 	stop();
 }
 
+/* ---- beside memory of the application's ---- */
+
+static char g_own[2 << 20] __attribute__((aligned(4096)));
+
+static int
+register_slowly(unsigned device, void *addr, size_t len, void **handle, uint32_t *lkey)
+{
+	(void)device, (void)len;
+	*handle = addr;
+	*lkey = 1;
+	if (addr == g_own) {
+		sem_post(&g_mapping);
+		sem_wait(&g_map);
+	}
+	return 0;
+}
+
+static void
+unregister(unsigned device, void *handle)
+{
+	(void)device, (void)handle;
+}
+
+static const struct mem_device_ops g_slow_ops = {.register_range = register_slowly, .unregister_range = unregister};
+
+static void *
+add_own(void *arg)
+{
+	(void)arg;
+	return (void *)(uintptr_t)pool_add(pool_of(0, BLOCK_DEFAULT), g_own, sizeof g_own);
+}
+
+/* One region after the other, whoever brings it. */
+static void
+test_beside_own_memory(void)
+{
+	struct lcore lcore = {.index = 0};
+	struct pool *pool;
+	pthread_t thread;
+	void *status;
+
+	start(4, 0);
+	pool = pool_of(0, BLOCK_DEFAULT);
+	t_lcore = &lcore;
+	ASSERT_EQ(mem_device_add(0, &g_slow_ops), 0);
+	ASSERT_FATAL(pthread_create(&thread, NULL, add_own, NULL) == 0);
+	sem_wait(&g_mapping);
+	ASSERT_EQ(pool_get_recv(pool, all, FIXTURE_BLOCKS), FIXTURE_BLOCKS);
+	ASSERT_EQ(pool_get_recv(pool, all + FIXTURE_BLOCKS, 1), 0);
+	ASSERT_EQ(errno, EAGAIN);
+	CU_ASSERT_TRUE(pressure_wait(BLOCK_DEFAULT));
+	sleep_ms(20);
+	ASSERT_EQ(fixture_figures(BLOCK_DEFAULT).regions, 1);
+	sem_post(&g_map);
+	pthread_join(thread, &status);
+	ASSERT_EQ((intptr_t)status, 0);
+	ASSERT_EQ(pool_get_recv(pool, all + FIXTURE_BLOCKS, 1), 1);
+	put(FIXTURE_BLOCKS + 1);
+	stop();
+	t_lcore = NULL;
+}
+
 static void
 test_start_and_stop(void)
 {
@@ -317,4 +379,4 @@ UNIT_SUITE("growth", {"a region comes ahead of need", test_ahead_of_need},
 	   {"an idle pool stays as it is", test_idle_pool_stays}, {"caps hold", test_caps_hold},
 	   {"the others go on meanwhile", test_others_go_on}, {"a first region is waited for", test_first_region},
 	   {"it waits for the machine", test_waits_for_the_machine}, {"it spares the machine", test_spares_the_machine},
-	   {"start and stop", test_start_and_stop});
+	   {"beside memory of the application's", test_beside_own_memory}, {"start and stop", test_start_and_stop});
