@@ -145,7 +145,8 @@ typedef uint64_t xr_rpc_id;
  * Calls. On an lcore of the channel's port; does not block. id may be NULL.
  * Errors (nothing is taken, done does not run): -EINVAL not such an lcore, no name, or an attachment of 2 GiB or more;
  * -EAGAIN the connection's queue is full; -ESHUTDOWN the channel is closed, or xr_stop() was called; -XR_ERDMAMEM user
- * memory that the connection's RDMA device does not know; -ENOMEM; xr_dial()'s.
+ * memory that the connection's RDMA device does not know (before it has opened: see xr_conn_send()); -ENOMEM;
+ * xr_dial()'s.
  */
 XR_API int xr_rpc_call(struct xr_rpc_channel *channel, const struct xr_rpc_request *request, xr_rpc_done *done,
 		       void *arg, xr_rpc_id *id);
