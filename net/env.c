@@ -216,7 +216,7 @@ xr_worker_begin(void)
 int
 xr_worker_end(void)
 {
-	if (!workers_embedded() || t_lcore != lcore_main())
+	if (!workers_embedded() || t_lcore != lcore_main() || reactor_in_turn(reactor_current()))
 		return -EINVAL;
 	workers_unembed();
 	return 0;

@@ -41,6 +41,12 @@ reactor_unembed(struct reactor *reactor)
 	reactor_end(reactor);
 }
 
+bool
+reactor_in_turn(const struct reactor *reactor)
+{
+	return reactor->running;
+}
+
 static int
 progress(struct reactor *reactor)
 {

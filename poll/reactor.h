@@ -54,6 +54,9 @@ void reactor_run(struct reactor *reactor);
 void reactor_embed(struct reactor *reactor);
 void reactor_unembed(struct reactor *reactor);
 
+/* Whether the call comes from inside of a turn. Its own thread. */
+bool reactor_in_turn(const struct reactor *reactor);
+
 /* Ends every loop. Any thread, async-signal-safe, may be repeated. */
 void reactors_stop(void);
 bool reactors_stopping(void);

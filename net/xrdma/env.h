@@ -40,7 +40,8 @@ XR_API int xr_worker_begin(void);
 /**
  * What xr_run() does before it returns: stops the lcores if xr_stop() has not, closes what is open, and waits for the
  * other lcores' ends. Afterwards no callback runs any more. The thread of xr_worker_begin(), not inside a callback;
- * blocks. xr_fini() does it when it was left out. Errors: -EINVAL there is nothing to end, or on another thread.
+ * blocks. xr_fini() does it when it was left out. Errors: -EINVAL there is nothing to end, on another thread, or inside
+ * a callback.
  */
 XR_API int xr_worker_end(void);
 

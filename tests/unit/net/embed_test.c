@@ -118,6 +118,29 @@ elsewhere(void)
 }
 
 static void
+end_inside(struct xr_msg *msg, int status)
+{
+	(void)msg;
+	NET_CHECK(status == 0);
+	NET_CHECK(xr_worker_end() == -EINVAL);
+	NET_CHECK(xr_worker_progress() == -EINVAL);
+	xr_stop();
+}
+
+static void
+test_not_inside(void)
+{
+	struct xr_msg msg = XR_MSG_INIT(end_inside);
+
+	net_up(1, NULL);
+	ASSERT_EQ(xr_worker_begin(), 0);
+	ASSERT_EQ(xr_post(0, &msg), 0);
+	ASSERT_EQ(loop(), 0);
+	ASSERT_EQ(xr_worker_end(), 0);
+	net_down();
+}
+
+static void
 test_order(void)
 {
 	ASSERT_EQ(xr_worker_begin(), -EINVAL);
@@ -250,7 +273,7 @@ test_fini_ends(void)
 }
 
 UNIT_SUITE("embed", {"an echo", test_echo}, {"the other lcores run", test_others_run},
-	   {"the order of calls", test_order}, {"not after a run", test_after_run},
-	   {"stopped before it began", test_stopped_before}, {"a pending flush is busy", test_pending_flush_is_busy},
-	   {"a stop drains", test_stop_drains}, {"the end closes what is open", test_end_closes},
-	   {"xr_fini() ends what was left", test_fini_ends});
+	   {"the order of calls", test_order}, {"not inside a callback", test_not_inside},
+	   {"not after a run", test_after_run}, {"stopped before it began", test_stopped_before},
+	   {"a pending flush is busy", test_pending_flush_is_busy}, {"a stop drains", test_stop_drains},
+	   {"the end closes what is open", test_end_closes}, {"xr_fini() ends what was left", test_fini_ends});
