@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define READ_BLOCKS_MIN	 2u
+#define READ_HEAD_BYTES	 512u /* shows how large a message is; all that is read when even a block is too much */
 #define DISCARD_BYTES	 (1u << 20)
 #define DISCARD_CALLS	 4
 #define WRITE_PIECES	 64
@@ -105,6 +106,8 @@ read_blocks(struct xr_conn *conn, ssize_t *last)
 			starve(conn);
 			break;
 		}
+		if (turn_bytes < block_bytes(BLOCK_DEFAULT) && offered > READ_HEAD_BYTES)
+			iov[0].iov_len = offered = READ_HEAD_BYTES;
 		*last = readv(tcp->fd.fd, iov, n);
 		if (*last < 0)
 			*last = -errno;
