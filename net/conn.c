@@ -393,11 +393,20 @@ conn_mark(struct xr_conn *conn)
 	conn->drain_mark = conn->bytes_in + conn->bytes_out;
 }
 
+bool
+conn_input_due(struct xr_conn *conn)
+{
+	return !cds_list_empty(&conn->touched) || tcp_unread(conn);
+}
+
 void
 conn_drain(struct xr_conn *conn)
 {
-	if (conn->open_due)
-		conn_deliver(conn); /* it has on_open first */
+	/* What this turn has read, and on_open, come before. */
+	if (!cds_list_empty(&conn->touched)) {
+		cds_list_del_init(&conn->touched);
+		conn_deliver(conn);
+	}
 	if (conn->state == CONN_DRAINING && quiet_at_stop(conn))
 		conn_end(conn, 0);
 	else if (conn->state <= CONN_OPEN && !conn->opened && !conn->dialled)

@@ -114,6 +114,9 @@ int conn_fit(struct xr_conn *conn, struct xr_iobuf *out);
 /* The stop begins: from here on it is quiet as long as no byte passes. */
 void conn_mark(struct xr_conn *conn);
 
+/* Input has come that on_data has not seen, be it on the socket. */
+bool conn_input_due(struct xr_conn *conn);
+
 /*
  * The stop asks it to end: it is closed, unless the application has an on_drain to do so, or has not heard of it. A
  * quiet one does not wait for its peer's end: nothing is on its way that a reset could catch up with.

@@ -303,6 +303,14 @@ tcp_all_arrived(const struct xr_conn *conn)
 	return ioctl(conn->tcp.fd.fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0;
 }
 
+bool
+tcp_unread(const struct xr_conn *conn)
+{
+	int unread = 0;
+
+	return ioctl(conn->tcp.fd.fd, SIOCINQ, &unread) == 0 && unread > 0;
+}
+
 /* ---- life ---- */
 
 void

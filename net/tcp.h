@@ -42,6 +42,9 @@ int tcp_adopt(struct xr_conn *conn, int fd);
 /* Whether the peer's system has acknowledged all that was sent. */
 bool tcp_all_arrived(const struct xr_conn *conn);
 
+/* Whether the socket has bytes that were not read. */
+bool tcp_unread(const struct xr_conn *conn);
+
 /* From now on the socket says nothing but its end, which on_end hears of; a byte on it fails the connection. */
 void tcp_go_silent(struct xr_conn *conn, void (*on_end)(struct xr_conn *conn));
 

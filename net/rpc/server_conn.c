@@ -73,6 +73,8 @@ close_when_idle(struct server_conn *conn)
 
 	if (!conn->conn || conn->blocked || __atomic_load_n(&conn->refs, __ATOMIC_RELAXED) != 1)
 		return;
+	if (conn_input_due(conn->conn))
+		conn->heard_us = now_us;
 	until_us = quiet_until_us(conn);
 	if (now_us >= until_us)
 		xr_conn_close(conn->conn);
