@@ -96,7 +96,9 @@ deadline_passed(struct xr_timer *timer)
 {
 	struct xr_conn *conn = caa_container_of(timer, struct xr_conn, deadline);
 
-	if (conn->state == CONN_NEGOTIATING)
+	if (conn->state == CONN_NEGOTIATING && !conn->dialled && !conn->hs.started)
+		conn_end(conn, -ECANCELED); /* the stop's */
+	else if (conn->state == CONN_NEGOTIATING)
 		negotiate_timeout(conn);
 	else
 		conn_end(conn, -ETIMEDOUT);
@@ -236,6 +238,8 @@ deliver_open(struct xr_conn *conn)
 		CALLBACK(conn->ops->on_open, conn->ops->on_open(conn, 0));
 	if (conn->state == CONN_OPEN && conn->close_asked)
 		begin_close(conn);
+	if (__builtin_expect(conn->home->drain.phase == DRAIN_ASKED, 0) && !conn->dialled)
+		conn_drain(conn);
 }
 
 static void
@@ -399,6 +403,20 @@ conn_input_due(struct xr_conn *conn)
 	return !cds_list_empty(&conn->touched) || tcp_unread(conn);
 }
 
+/* One that has just come may have a request under way, which can be told that it is too late. */
+#define FIRST_BYTES_US 50000
+
+static void
+end_unopened(struct xr_conn *conn)
+{
+	uint64_t until_us = conn->accepted_us + FIRST_BYTES_US, now_us = xr_now_us();
+
+	if (conn->hs.started || now_us >= until_us)
+		conn_end(conn, -ECANCELED);
+	else
+		xr_timer_arm(&conn->deadline, until_us - now_us, 0);
+}
+
 void
 conn_drain(struct xr_conn *conn)
 {
@@ -410,7 +428,7 @@ conn_drain(struct xr_conn *conn)
 	if (conn->state == CONN_DRAINING && quiet_at_stop(conn))
 		conn_end(conn, 0);
 	else if (conn->state <= CONN_OPEN && !conn->opened && !conn->dialled)
-		conn_end(conn, -ECANCELED);
+		end_unopened(conn);
 	else if (conn->state <= CONN_OPEN && conn->ops->on_drain)
 		CALLBACK(conn->ops->on_drain, conn->ops->on_drain(conn));
 	else

@@ -76,6 +76,7 @@ struct xr_conn {
 	bool reset;	  /* aborted: the peer shall see an error, not an end */
 	bool skip_hello;  /* dialled anew, since the peer answered no hello */
 	enum xr_use_rdma use_rdma;
+	uint64_t accepted_us;
 	uint64_t drain_mark; /* bytes that had passed when the stop began */
 	int reason;	     /* why it has failed or ended */
 	struct cds_list_head all;

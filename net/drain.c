@@ -59,7 +59,7 @@ net_of(struct drain *drain)
 void
 drain_progress(struct net_lcore *net)
 {
-	if (net->drain.phase != DRAIN_ASKED || !cds_list_empty(&net->conns))
+	if (net->drain.phase != DRAIN_ASKED || __atomic_load_n(&net->live, __ATOMIC_RELAXED))
 		return;
 	net->drain.phase = DRAIN_DONE;
 	xr_drain_release();
@@ -71,9 +71,9 @@ ask(struct xr_timer *timer)
 	struct net_lcore *net = net_of(caa_container_of(timer, struct drain, ask));
 	struct xr_conn *conn;
 
-	net->drain.phase = DRAIN_ASKED;
 	cds_list_for_each_entry (conn, &net->conns, all)
 		conn_drain(conn);
+	net->drain.phase = DRAIN_ASKED;
 	drain_progress(net);
 }
 

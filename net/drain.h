@@ -18,8 +18,8 @@ struct net_lcore;
 enum drain_phase {
 	DRAIN_NONE,
 	DRAIN_BEGUN, /* its listeners are closed; what comes on its connections is served as ever */
-	DRAIN_ASKED, /* its connections have been asked to end */
-	DRAIN_DONE,  /* the last of them has gone */
+	DRAIN_ASKED, /* its connections have been asked to end, and latecomers are */
+	DRAIN_DONE,  /* the last of them has gone, also of those on their way */
 };
 
 /* What an lcore needs for it. */

@@ -74,12 +74,15 @@ arrive(struct xr_conn *conn)
 	int fd = conn->arriving_fd;
 
 	conn_attach(conn);
+	conn->accepted_us = xr_now_us();
 	if (tcp_adopt(conn, fd)) {
 		net_count(NET_ACCEPT_ERRORS, 1);
 		turn_away(conn, fd);
 		return;
 	}
 	conn_connected(conn);
+	if (conn->home->drain.phase == DRAIN_ASKED && conn->state == CONN_NEGOTIATING)
+		conn_drain(conn);
 }
 
 static void
@@ -87,7 +90,7 @@ arrival(struct xr_msg *msg, int status)
 {
 	struct xr_conn *conn = caa_container_of(msg, struct xr_conn, arrival);
 
-	if (status || conn->home->drain.phase > DRAIN_BEGUN)
+	if (status)
 		turn_away(conn, conn->arriving_fd);
 	else
 		arrive(conn);

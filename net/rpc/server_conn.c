@@ -143,6 +143,7 @@ server_conn_new(struct xr_rpc_server *server, struct xr_conn *conn)
 	new->here = here;
 	new->conn = conn;
 	new->refs = 1;
+	new->heard_us = xr_now_us();
 	new->deadline = (struct xr_timer)XR_TIMER_INIT(deadline_passed);
 	new->hunger = hunger_init(feed);
 	CDS_INIT_LIST_HEAD(&new->unbuilt);
