@@ -46,6 +46,8 @@ def expect_clean(server):
     for name in ("conns_live", "conns_given_up"):
         expect_equal(counters[name], 0, name)
     expect("still in use" not in server.stderr.text(), "blocks are left in use")
+    for pool in counters["memory"]:
+        expect_equal(sum(pool[place] for place in ("free", "cached", "recv_slots", "in_use")), pool["blocks"], "blocks")
     return counters
 
 

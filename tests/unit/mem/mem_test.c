@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/lcore.h"
 #include "core/option.h"
 #include "mem/iobuf.h"
 #include "tests/unit/mem/fixture.h"
@@ -221,8 +222,33 @@ test_nothing_without_init(void)
 	mem_fini();
 }
 
+/* What a device pins at first and at most: two types when blocks to receive into are not those to send from. */
+static void
+test_demand(void)
+{
+	size_t mapped, most;
+
+	ASSERT_EQ(lcore_init(), 0);
+	ASSERT_EQ(start(NULL), 0);
+	mem_demand(&mapped, &most);
+	ASSERT_EQ(mapped, 64 * MIB);
+	CU_ASSERT(most % (4 * 64 * MIB) == 0 && most > 0); /* for each node of the machine */
+	stop();
+	ASSERT_EQ(start(FLAGS("--rdma_recv_block_type=large", "--pool_max_mb=300")), 0);
+	mem_demand(&mapped, &most);
+	ASSERT_EQ(most, 300 * MIB);
+	stop();
+	ASSERT_EQ(start(FLAGS("--rdma_memory_pool_user_specified_memory")), 0);
+	mem_demand(&mapped, &most);
+	ASSERT_EQ(mapped, 0);
+	ASSERT_EQ(most, 0);
+	stop();
+	lcore_fini();
+}
+
 UNIT_SUITE("mem", {"the defaults", test_defaults}, {"sizes from the flags", test_sizes_from_flags},
 	   {"caches from the flags", test_caches_from_flags}, {"bad flags are one line", test_bad_flags},
+	   {"what devices will have to pin", test_demand},
 	   {"a machine that is too small is one line", test_a_machine_that_is_too_small},
 	   {"a cap of exactly one region", test_cap_of_exactly_one_region},
 	   {"blocks left out are reported", test_blocks_left_out_are_reported},

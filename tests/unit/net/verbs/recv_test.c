@@ -6,7 +6,11 @@
 #include "tests/unit/net/verbs/foreign.h"
 #include "tests/unit/net/verbs/rdma_fixture.h"
 #include <errno.h>
+#include <sys/mman.h>
 #include <xrdma/error.h>
+#include <xrdma/mem.h>
+
+#define OWN_BYTES ((size_t)16 << 20)
 
 #define AWAIT_BYTES(probe, count) NET_AWAIT(PROBE_READ((probe).bytes) == (count))
 
@@ -41,6 +45,50 @@ check_pattern(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in)
 }
 
 /* ---- whose memory ---- */
+
+static size_t
+slots_counted(void)
+{
+	struct xr_mem_info info = {.recv_slots = 0};
+
+	NET_CHECK(xr_mem_info(0, &info) == 0 && info.type == XR_BLOCK_DEFAULT);
+	return info.recv_slots;
+}
+
+static void
+script_own_memory(struct rdma_pair *pair)
+{
+	const char *own = pair->arg;
+
+	NET_CHECK(slots_counted() == 2 * 32);
+	rdma_send(pair->client.conn, 0, 100 * BLOCK_PAYLOAD);
+	AWAIT_BYTES(pair->server, 100 * BLOCK_PAYLOAD);
+	NET_CHECK(slots_counted() == 2 * 32);
+	for (uint64_t i = 0; i < 32; i++) {
+		const char *addr =
+			(const char *)receive(pair->server.conn, i).sge[0].addr; /* NOLINT: the card's address */
+
+		NET_CHECK(addr > own && addr < own + OWN_BYTES);
+	}
+}
+
+/* The library starts without any; what is added then carries everything, and its receive slots are counted. */
+static void
+test_own_memory(void)
+{
+	struct rdma_pair pair = {.server.on_data = check_pattern};
+	char *own = mmap(NULL, OWN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_FATAL(own != MAP_FAILED);
+	pair.arg = own;
+	rdma_up("--rdma_memory_pool_user_specified_memory", "--rdma_rq_size", "32", NULL);
+	CU_ASSERT_FALSE(net_logged("left on node"));
+	ASSERT_EQ(xr_mem_pool_add(own, OWN_BYTES, XR_BLOCK_DEFAULT, 0), 0);
+	rdma_pair_run(&pair, script_own_memory);
+	ASSERT_EQ(slots_counted(), 0);
+	rdma_down();
+	munmap(own, OWN_BYTES);
+}
 
 struct seen {
 	uintptr_t addresses[16];
@@ -561,7 +609,8 @@ test_forward(void)
 	rdma_down();
 }
 
-UNIT_SUITE("recv", {"the application gets the block that the card wrote to", test_zero_copy},
+UNIT_SUITE("recv", {"memory of the application's own", test_own_memory},
+	   {"the application gets the block that the card wrote to", test_zero_copy},
 	   {"zero copy can be switched off", test_zero_copy_off},
 	   {"the smallest message for zero copy is a flag", test_zero_copy_min_size},
 	   {"sparse blocks are copied once they pin half the limit", test_amplification},
