@@ -34,7 +34,7 @@ all: programs
 EXAMPLE_uv-echo_PKGS := libuv
 
 EXAMPLES := $(foreach e,$(basename $(notdir $(sort $(wildcard apps/examples/*.c)))),\
-	$(if $(shell $(PKG_CONFIG) --exists $(EXAMPLE_$(e)_PKGS) && echo yes),$(e)))
+	$(if $(EXAMPLE_$(e)_PKGS),$(if $(shell $(PKG_CONFIG) --exists $(EXAMPLE_$(e)_PKGS) && echo yes),$(e)),$(e)))
 EXAMPLE_BIN := $(EXAMPLES:%=$(O)/examples/%)
 EXAMPLE_OBJ := $(EXAMPLES:%=$(O)/obj/apps/examples/%.o)
 $(EXAMPLE_OBJ): COMPILE = $(APP_COMPILE)

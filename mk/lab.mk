@@ -21,7 +21,7 @@ lab2:
 check-lab: packages-lab
 
 # Two nodes, and a page of 1 GiB that nothing but numa_placement asks for.
-run-lab: programs $(NUMA_BIN)
+run-lab: programs examples $(NUMA_BIN)
 	@LAB_TIMEOUT=$${LAB_TIMEOUT:-1500} LAB_NUMA=$${LAB_NUMA:-2} LAB_MEM=$${LAB_MEM:-5120} \
 		LAB_APPEND="$${LAB_APPEND-hugepagesz=1G hugepages=1}" $(LAB)/run \
 		"XR_BURST_S=$${XR_BURST_S:-5} exec tests/lab/check '$(abspath $(O))' \"\$$LAB_RESULTS\""
@@ -44,7 +44,7 @@ check-rdma: packages-rdma
 	@test -n '$(DEV)' || { echo "check-rdma: say on which device, such as DEV=mlx5_0" >&2; exit 2; }
 	+@$(BUILD) run-rdma
 
-run-rdma: programs $(NUMA_BIN)
+run-rdma: programs examples $(NUMA_BIN)
 	@tests/lab/check '$(abspath $(O))' '$(abspath $(O))/log' '$(DEV)'
 
 demo-rdma: packages-lab

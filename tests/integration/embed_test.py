@@ -1,45 +1,16 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""A worker in somebody else's loop: the example that lives in libuv's, with clients that are none of ours."""
+"""A worker in somebody else's loop: the examples that live in libuv's and in a bare epoll loop."""
 
 import os
 import select
-import socket
 import time
 
-from harness import BUILD, MODES, SERVER_CPU, SLACK, Program, Skip, THREAD_SANITIZED, expect, expect_equal, main, receive, test
+from embedded import Echo, ping_pong
+from harness import MODES, SLACK, THREAD_SANITIZED, expect, expect_equal, main, receive, test
 
 TIDE = 8 << 20
 QUIET_S = 2.5
-
-
-class Echo(Program):
-    def __init__(self, mode):
-        if not os.path.exists(os.path.join(BUILD, "examples", "uv-echo")):
-            raise Skip("the example was not built: libuv is not installed")
-        super().__init__("-l", SERVER_CPU, "--port", f"default,mode={mode}", "127.0.0.1:0", name="uv-echo",
-                         folder="examples")
-        self.port = int(self.wait_stdout(r"^echoing on 127\.0\.0\.1:(\d+)$").group(1))
-
-    def connect(self):
-        connection = socket.create_connection(("127.0.0.1", self.port), timeout=10 * SLACK)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connection
-
-    def echoed(self):
-        """What its timer tells next."""
-        seen = len(self.stdout.so_far())
-        deadline = time.monotonic() + 5 * SLACK
-        while time.monotonic() < deadline:
-            lines = self.stdout.so_far()[seen:].splitlines()
-            if lines:
-                return int(lines[-1].split()[0])
-            time.sleep(0.05)
-        return self.fail("its timer does not tick")
-
-    def end(self):
-        self.interrupt()
-        self.finish()
 
 
 def exchange(connection, data):
@@ -74,6 +45,12 @@ def it_echoes_beside_a_timer():
         for connection in connections:
             connection.close()
         echo.end()
+
+
+@test
+def two_loops_play_ping_pong():
+    for mode in MODES:
+        ping_pong(mode, "127.0.0.1", "tcp", 600)
 
 
 @test
