@@ -89,10 +89,9 @@ stall_end(const struct stall_frame *frame)
 void
 stall_attach(struct stall *stall, const struct lcore *lcore)
 {
-	uint64_t limit_us = (uint64_t)option_int(&g_stall_ms) * 1000;
-
-	*stall = (struct stall){.lcore = lcore, .limit_us = limit_us};
-	t_stall = limit_us ? stall : NULL;
+	stall->lcore = lcore;
+	stall->limit_us = (uint64_t)option_int(&g_stall_ms) * 1000;
+	t_stall = stall->limit_us ? stall : NULL;
 }
 
 void

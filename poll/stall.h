@@ -13,7 +13,7 @@
 #include "core/log.h"
 #include "poll/source.h"
 
-/* One reactor's: written by its thread, since_us and fn also read by the one that watches. */
+/* One reactor's, zeroed at first: written by its thread, and read by the one that watches once since_us is set. */
 struct stall {
 	const struct lcore *lcore;
 	uint64_t limit_us;
