@@ -12,4 +12,10 @@
  */
 const char *why_text(const char *format, ...) XR_PRINTF(1, 2);
 
+/*
+ * The text for as long as the process lives, for who may be asked for the reason much later. There is room for few
+ * different ones: when there are more it is `otherwise`, static text that says less. Any thread.
+ */
+const char *why_keep(const char *text, const char *otherwise);
+
 #endif

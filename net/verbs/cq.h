@@ -53,7 +53,7 @@ struct cq *cq_get(struct device *device, const char **why);
 /*
  * Finds the endpoint, with queues of these depths, a place in the calling lcore's queues on the device: cq_admit() into
  * the first that have room or can grow, or into further ones. Errors as with cq_get(); where no limit of the device's
- * admits it, the figures are in the log.
+ * admits it, the figures are in *why and in the log.
  */
 struct cq *cq_join(struct device *device, struct endpoint *endpoint, unsigned send_depth, unsigned recv_depth,
 		   uint32_t *handle, const char **why);

@@ -175,7 +175,7 @@ cq_join(struct device *device, struct endpoint *endpoint, unsigned send_depth, u
 	if (ret == 0)
 		return cq;
 	log_limited(&limit, XR_LOG_WARNING, "an RDMA connection goes to TCP: %s", figures);
-	*why = g_no_room;
+	*why = why_keep(figures, g_no_room);
 	return NULL;
 }
 

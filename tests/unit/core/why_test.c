@@ -47,5 +47,25 @@ test_own_buffer(void)
 	ASSERT_STR(mine, "mine");
 }
 
+static void
+test_kept(void)
+{
+	const char *kept = why_keep(why_text("%u of %u", 1u, 2u), "many"), *last = NULL;
+	char long_text[1000];
+
+	why_text("something else");
+	ASSERT_STR(kept, "1 of 2");
+	CU_ASSERT_PTR_EQUAL(why_keep(why_text("%u of %u", 1u, 2u), "many"), kept);
+	memset(long_text, 'a', sizeof long_text - 1);
+	long_text[sizeof long_text - 1] = '\0';
+	ASSERT_EQ(strlen(why_keep(long_text, "many")), 191);
+	CU_ASSERT_PTR_EQUAL(why_keep(long_text, "many"), why_keep(long_text, "many"));
+	for (unsigned i = 0; i < 100; i++)
+		last = why_keep(why_text("reason %u", i), "many");
+	ASSERT_STR(last, "many");
+	CU_ASSERT_PTR_EQUAL(why_keep("1 of 2", "many"), kept);
+}
+
 UNIT_SUITE("why", {"formats", test_formats}, {"extends an earlier reason", test_extends},
-	   {"is cut, not overrun", test_cut}, {"each thread has its own", test_own_buffer});
+	   {"is cut, not overrun", test_cut}, {"each thread has its own", test_own_buffer},
+	   {"kept for good", test_kept});
