@@ -70,12 +70,19 @@ growth_ahead(struct pool *pool, unsigned taken)
 	ask(pool);
 }
 
-void
-growth_retry(struct pool *pool)
+/* Now, or when the machine has memory again: no limit is in the way. */
+static bool
+may_grow_in_time(const struct pool *pool)
 {
 	int obstacle = pool_obstacle(pool);
 
-	if (growth_has_thread() && (obstacle == 0 || obstacle == -ENOMEM))
+	return obstacle == 0 || obstacle == -ENOMEM;
+}
+
+void
+growth_retry(struct pool *pool)
+{
+	if (growth_has_thread() && may_grow_in_time(pool))
 		ask(pool);
 }
 
@@ -161,7 +168,7 @@ grow(struct pool *pool)
 
 	pthread_mutex_lock(&pool->lock);
 	want.bytes = pool_next_region_bytes(pool);
-	want.ahead = pool->ahead;
+	want.ahead = pool->ahead && pool->waiting == 0;
 	want.quiet = (want.ahead ? pool->early : pool->need).at_us != 0;
 	pthread_mutex_unlock(&pool->lock);
 	status = map(pool, &want, &region);
@@ -200,14 +207,21 @@ begin(struct pool *pool)
 	bool begun;
 
 	pthread_mutex_lock(&pool->lock);
-	if (!pool->growing && (pool->waiting > 0 ? pool_obstacle(pool) == 0 : wants_early(pool, 0))) {
-		pool->growing = pool->ordered = true;
-		pool->ahead = pool->waiting == 0;
-	}
+	if (!pool->growing && (pool->waiting > 0 ? pool_obstacle(pool) == 0 : wants_early(pool, 0)))
+		pool->growing = pool->ordered = pool->ahead = true;
 	begun = pool->ordered;
 	pool->ordered = false;
 	pthread_mutex_unlock(&pool->lock);
 	return begun;
+}
+
+/* Not before it may be begun: the thread would look for nothing again and again. */
+static uint64_t
+next_early_try(const struct pool *pool)
+{
+	if (pool->early.at_us == 0 || !is_low(pool, 0))
+		return 0;
+	return pool->early.at_us > pool->need.at_us ? pool->early.at_us : pool->need.at_us;
 }
 
 /* What failed is tried again as long as somebody needs it; when, or 0. */
@@ -217,12 +231,8 @@ next_try(struct pool *pool)
 	uint64_t at = 0;
 
 	pthread_mutex_lock(&pool->lock);
-	if (pool->waiting > 0)
-		at = pool->need.at_us;
-	else if (is_low(pool, 0))
-		at = pool->early.at_us;
-	if (pool->regions >= pool_config_of()->max_regions)
-		at = 0;
+	if (!pool->growing && may_grow_in_time(pool))
+		at = pool->waiting > 0 ? pool->need.at_us : next_early_try(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return at;
 }

@@ -307,6 +307,8 @@ pool_add(struct pool *pool, void *addr, size_t bytes)
 	pool->growing = false;
 	pthread_cond_broadcast(&pool->grown);
 	pressure_review(pool);
+	if (pool->waiting > 0)
+		growth_retry(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return status;
 }

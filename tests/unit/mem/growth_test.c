@@ -19,6 +19,7 @@ static struct hugepage_sys g_real;
 static size_t g_available;
 static bool g_slow; /* mapping waits for g_map */
 static sem_t g_map, g_mapping;
+static __thread bool t_rich; /* this thread finds memory in any case */
 
 static void *
 only_ordinary(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
@@ -37,7 +38,7 @@ available(void)
 		sem_post(&g_mapping);
 		sem_wait(&g_map);
 	}
-	return __atomic_load_n(&g_available, __ATOMIC_RELAXED);
+	return t_rich ? SIZE_MAX : __atomic_load_n(&g_available, __ATOMIC_RELAXED);
 }
 
 static bool
@@ -211,6 +212,13 @@ test_others_go_on(void)
 	stop();
 }
 
+static void *
+take_large(void *arg)
+{
+	(void)arg;
+	return block_alloc(BLOCK_LARGE);
+}
+
 /* A pool's first region is worth waiting for: there is nothing to go on with. */
 static void
 test_first_region(void)
@@ -299,6 +307,111 @@ test_spares_the_machine(void)
 	stop();
 }
 
+/* Whoever begins to wait for what was ordered ahead of need makes it a need. */
+static void
+test_ahead_becomes_a_need(void)
+{
+	struct lcore lcore = {.index = 7};
+	struct xr_block *block;
+	pthread_t thread;
+	void *large;
+
+	g_woken = 0;
+	pressure_set_wake(count_wake);
+	t_lcore = &lcore;
+	start(2, 0);
+	set_available(2 * FIXTURE_REGION_BYTES - 1);
+	set_slow(true);
+	ASSERT_FATAL(pthread_create(&thread, NULL, take_large, NULL) == 0);
+	sem_wait(&g_mapping); /* so the thread has begun nothing of what follows */
+	take(FIXTURE_BLOCKS);
+	CU_ASSERT_TRUE(pool_of(0, BLOCK_DEFAULT)->ahead);
+	CU_ASSERT_PTR_NULL(block_alloc_recv(BLOCK_DEFAULT));
+	CU_ASSERT_TRUE(pressure_wait(BLOCK_DEFAULT));
+	set_slow(false);
+	sem_post(&g_map);
+	pthread_join(thread, &large);
+	CU_ASSERT_TRUE(has_regions(2));
+	growth_stop();
+	ASSERT_EQ(__atomic_load_n(&g_woken, __ATOMIC_RELAXED), 1);
+	block = large;
+	block_drop(block);
+	put(FIXTURE_BLOCKS);
+	stop();
+	t_lcore = NULL;
+	pressure_set_wake(NULL);
+}
+
+/* ---- the thread rests ---- */
+
+/* When it will look at the pool again by itself. */
+static uint64_t
+due_us(struct pool *pool)
+{
+	uint64_t due;
+
+	growth_stop();
+	due = pool->due_us;
+	ASSERT_FATAL(growth_start() == 0);
+	return due;
+}
+
+/* When a limit has come in the way of what failed before, it looks no more. */
+static void
+test_rests_at_a_limit(void)
+{
+	struct lcore lcore = {.index = 7};
+	struct region *region;
+	struct xr_block *block;
+	struct pool *pool;
+
+	pressure_set_wake(count_wake);
+	t_lcore = &lcore;
+	start(4, 2 * FIXTURE_REGION_BYTES);
+	pool = pool_of(0, BLOCK_DEFAULT);
+	set_available(0);
+	ASSERT_EQ(pool_get_recv(pool, all, FIXTURE_BLOCKS), FIXTURE_BLOCKS);
+	for (int i = 0; i < 1000 && pool_get_recv(pool, &block, 1) == 0 && errno == EAGAIN; i++)
+		sleep_ms(5);
+	CU_ASSERT_TRUE(pressure_wait(BLOCK_DEFAULT));
+	t_rich = true;
+	ASSERT_EQ(fixture_region(BLOCK_LARGE, 0, FIXTURE_REGION_BYTES, &region), 0);
+	t_rich = false;
+	for (int i = 0; i < 200 && due_us(pool) != 0; i++)
+		sleep_ms(20);
+	ASSERT_EQ(due_us(pool), 0);
+	put(FIXTURE_BLOCKS);
+	stop();
+	t_lcore = NULL;
+	pressure_set_wake(NULL);
+}
+
+/* A step ahead of need is not due before one in need is: the machine has just had nothing for that. */
+static void
+test_rests_until_the_machine_is_asked(void)
+{
+	struct pool *pool;
+	uint64_t due = 0;
+
+	start(4, 0);
+	pool = pool_of(0, BLOCK_DEFAULT);
+	set_available(0);
+	take(FIXTURE_BLOCKS - 1);
+	for (int i = 0; i < 1000 && due == 0; i++) {
+		sleep_ms(5);
+		due = due_us(pool);
+	}
+	CU_ASSERT(due != 0);
+	growth_stop();
+	pool->need = (struct backoff){.at_us = due + 3600000000u, .after_us = 3600000000u};
+	ASSERT_FATAL(growth_start() == 0);
+	for (int i = 0; i < 200 && due_us(pool) != pool->need.at_us; i++)
+		sleep_ms(20);
+	ASSERT_EQ(due_us(pool), pool->need.at_us);
+	put(FIXTURE_BLOCKS - 1);
+	stop();
+}
+
 /* ---- beside memory of the application's ---- */
 
 static char g_own[2 << 20] __attribute__((aligned(4096)));
@@ -379,4 +492,7 @@ UNIT_SUITE("growth", {"a region comes ahead of need", test_ahead_of_need},
 	   {"an idle pool stays as it is", test_idle_pool_stays}, {"caps hold", test_caps_hold},
 	   {"the others go on meanwhile", test_others_go_on}, {"a first region is waited for", test_first_region},
 	   {"it waits for the machine", test_waits_for_the_machine}, {"it spares the machine", test_spares_the_machine},
+	   {"a step ahead of need becomes a need", test_ahead_becomes_a_need},
+	   {"it rests at a limit", test_rests_at_a_limit},
+	   {"it rests until the machine is asked again", test_rests_until_the_machine_is_asked},
 	   {"beside memory of the application's", test_beside_own_memory}, {"start and stop", test_start_and_stop});
