@@ -181,11 +181,11 @@ step(struct world *world, unsigned what, struct peer *peer)
 static bool
 any_step(struct world *world)
 {
-	static const unsigned whats[] = {4, 0, 1, 2};
+	static const unsigned kinds[] = {4, 0, 1, 2};
 
 	for (unsigned w = 0; w < 4; w++)
 		for (unsigned i = 0; i < world->conns; i++)
-			if (step(world, whats[w], &world->peers[i]))
+			if (step(world, kinds[w], &world->peers[i]))
 				return true;
 	return false;
 }
