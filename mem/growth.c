@@ -137,7 +137,7 @@ failed(struct pool *pool, int status, bool ahead)
 	postpone(ahead ? &pool->early : &pool->need);
 }
 
-/* Why a region that is needed could not be had has been logged where it was refused. */
+/* Why a region that is needed could not be had has been logged already. */
 static void
 report(const struct pool *pool, const struct region_want *want, const struct region *region)
 {
@@ -152,9 +152,15 @@ report(const struct pool *pool, const struct region_want *want, const struct reg
 static int
 map(struct pool *pool, const struct region_want *want, struct region **region)
 {
-	int status = pool_make_room(pool, region_bytes_at_most(want->bytes) / block_bytes(pool->type));
+	size_t blocks = region_bytes_at_most(want->bytes) / block_bytes(pool->type);
+	int status = pool_make_room(pool, blocks);
 
-	return status == 0 ? region_create(want, region) : status;
+	if (status == 0)
+		return region_create(want, region);
+	if (!want->ahead && !want->quiet)
+		log_error("memory: no room to keep count of %zu further %s blocks on node %u", blocks,
+			  block_type_name(pool->type), pool->node);
+	return status;
 }
 
 /* Somebody has set growing, and the lock is not held. */

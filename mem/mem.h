@@ -16,7 +16,8 @@ int mem_counters_add(void);
 
 /*
  * Reserves the address range and maps the first region of the receive block type on the main lcore's node. After the
- * options are parsed and the lcores known. One log line and -ENOMEM or -EINVAL when it can't be had.
+ * options are parsed and the lcores known. -EINVAL after one log line: the flags ask for what can't be had; -ENOMEM,
+ * -EAGAIN: what the system lacked.
  */
 int mem_init(void);
 

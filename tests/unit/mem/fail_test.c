@@ -25,6 +25,8 @@ fails_now(void)
 	return __atomic_add_fetch(&g_calls, 1, __ATOMIC_RELAXED) == g_fail_at;
 }
 
+static bool g_any_page_is_huge;
+
 /* What is reserved anew after a failure can't fail: it replaces a mapping. */
 static void *
 failing_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
@@ -35,6 +37,8 @@ failing_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
+	if (g_any_page_is_huge)
+		flags &= MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
 	return g_real.mmap(addr, len, prot, flags, fd, offset);
 }
 
@@ -158,27 +162,35 @@ check_nothing_is_kept(void)
 }
 
 static char *g_argv[] = {"test", "--rdma_memory_pool_initial_size_mb=32", "--rdma_memory_pool_increase_size_mb=32",
-			 "--rdma_memory_pool_max_regions=2"};
+			 "--rdma_memory_pool_max_regions=2", "--require_hugepages=false"};
+#define ARGS ((int)(sizeof g_argv / sizeof *g_argv))
+
+static unsigned g_refused;
 
 /* Once through, with the failures armed only where the floor is at work. */
 static void
 once(long fail_allocation, long fail_call)
 {
 	bool help, version;
+	int status;
 
 	log_capture_start();
 	g_hugepage_told = ~0u;
 	ASSERT_FATAL(option_add_table("Memory", g_mem_options) == 0);
 	ASSERT_FATAL(option_set_defaults() == 0);
-	ASSERT_FATAL(option_parse(4, g_argv, &help, &version) == 4);
+	ASSERT_FATAL(option_parse(ARGS, g_argv, &help, &version) == ARGS);
 	g_calls = 0;
 	g_fail_at = fail_call;
 	g_fail_alloc_failed = 0;
 	g_fail_alloc_after = fail_allocation;
-	if (mem_init() == 0) {
+	status = mem_init();
+	if (status == 0) {
 		work();
 		g_fail_alloc_after = -1;
 		check_nothing_is_kept();
+	} else if (status == -EINVAL) {
+		CU_ASSERT(log_capture_count() > 0 && log_capture_level(0) == XR_LOG_ERROR);
+		g_refused++;
 	}
 	g_fail_alloc_after = -1;
 	mem_fini();
@@ -218,14 +230,10 @@ test_system_calls(void)
 
 /* From the n-th on all fail, for there is no memory. */
 static void
-test_allocations(void)
+fail_allocations(void)
 {
 	long n = 0, failed = 0;
 
-	if (!FAIL_ALLOC) {
-		unit_skip("a sanitizer has its own malloc()");
-		return;
-	}
 	start();
 	do {
 		once(n++, 0);
@@ -235,4 +243,31 @@ test_allocations(void)
 	stop();
 }
 
-UNIT_SUITE("mem_fail", {"any system call may fail", test_system_calls}, {"any allocation may fail", test_allocations});
+static void
+test_allocations(void)
+{
+	if (FAIL_ALLOC)
+		fail_allocations();
+	else
+		unit_skip("a sanitizer has its own malloc()");
+}
+
+/* Where no step down is allowed the first region ends the start, and whatever kept it back is told. */
+static void
+test_allocations_for_huge_pages(void)
+{
+	if (!FAIL_ALLOC) {
+		unit_skip("a sanitizer has its own malloc()");
+		return;
+	}
+	g_argv[ARGS - 1] = "--require_hugepages=true";
+	g_any_page_is_huge = true;
+	g_refused = 0;
+	fail_allocations();
+	CU_ASSERT(g_refused > 0);
+	g_any_page_is_huge = false;
+	g_argv[ARGS - 1] = "--require_hugepages=false";
+}
+
+UNIT_SUITE("mem_fail", {"any system call may fail", test_system_calls}, {"any allocation may fail", test_allocations},
+	   {"any allocation may fail where huge pages are required", test_allocations_for_huge_pages});
