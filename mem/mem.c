@@ -322,11 +322,11 @@ void
 mem_demand(size_t *mapped, size_t *most)
 {
 	struct pool_config config = pool_config();
-	size_t further = config.increase_bytes * (config.max_regions - 1);
-	size_t a_node = config.initial_bytes + further;
+	size_t step = region_bytes_at_most(config.increase_bytes), further = step * (config.max_regions - 1);
+	size_t a_node = region_bytes_at_most(config.initial_bytes) + further;
 
 	if (config.first_type != BLOCK_DEFAULT)
-		a_node += config.increase_bytes + further;
+		a_node += step + further;
 	*mapped = mapped_bytes();
 	*most = lcores_nodes() * a_node;
 	if (config.max_bytes && *most > config.max_bytes)

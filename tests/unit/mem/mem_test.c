@@ -238,6 +238,10 @@ test_demand(void)
 	mem_demand(&mapped, &most);
 	ASSERT_EQ(most, 300 * MIB);
 	stop();
+	ASSERT_EQ(start(FLAGS("--hugepage_1g", "--rdma_memory_pool_max_regions=2")), 0);
+	mem_demand(&mapped, &most);
+	CU_ASSERT(most % (2 * 1024 * MIB) == 0 && most > 0); /* of 1 GiB, if the machine has such pages */
+	stop();
 	ASSERT_EQ(start(FLAGS("--rdma_memory_pool_user_specified_memory")), 0);
 	mem_demand(&mapped, &most);
 	ASSERT_EQ(mapped, 0);
