@@ -112,8 +112,6 @@ half(const struct cache *cache)
 static bool
 refill(struct cache *cache)
 {
-	if (cache->max == 0)
-		return false;
 	set_count(cache, pool_get(cache->pool, cache->blocks, half(cache)));
 	return cache->count > 0;
 }
