@@ -171,7 +171,8 @@ ask(struct xr_conn *conn, size_t size)
 	conn->claim.seen_us = xr_now_us();
 	conn->scarce = true;
 	net_count(NET_RESERVATIONS, 1);
-	if (!ledger_ask(claim, share_blocks(conn->need - size, type_of(conn)), conn->dialled))
+	if (!ledger_ask(claim, share_blocks(conn->need, type_of(conn)), share_blocks(conn->need - size, type_of(conn)),
+			conn->dialled))
 		net_count(NET_RESERVATIONS_WAITED, 1);
 	scarcity_add(scarcity_of(conn), &conn->claim.entry, &scarcity_of(conn)->claims);
 	return true;

@@ -107,7 +107,6 @@ ledger_progress(struct claim *claim, size_t open)
 static void
 grant(struct claim *claim)
 {
-	claim->open = claim->reservation.bytes;
 	__atomic_add_fetch(&claim->home->sums.promised[claim->type], claim->open, __ATOMIC_RELAXED);
 	__atomic_store_n(&claim->state, CLAIM_GRANTED, __ATOMIC_RELEASE);
 }
@@ -146,11 +145,12 @@ serve_queue(struct ledger *ledger, enum block_type type, const struct claim *ask
 /* ---- claims ---- */
 
 bool
-ledger_ask(struct claim *claim, size_t bytes, bool urgent)
+ledger_ask(struct claim *claim, size_t whole, size_t rest, bool urgent)
 {
 	struct ledger *ledger = ledger_here(claim->type);
 
-	claim->reservation.bytes = bytes;
+	claim->reservation.bytes = whole;
+	claim->open = rest;
 	claim->reservation.urgent = urgent;
 	claim->state = CLAIM_WAITING;
 	pthread_mutex_lock(&ledger->lock);

@@ -27,7 +27,7 @@ struct claim {
 	uint8_t state; /* enum claim_state */
 	uint8_t type;  /* enum block_type */
 	size_t need;   /* bytes of the whole message */
-	size_t open;   /* bytes of blocks that are promised and have not come; when granted */
+	size_t open;   /* bytes of blocks that have not come; when granted they are promised */
 };
 
 /* An lcore's part of the sums of each pool: written by it, and by who grants; read by all. */
@@ -41,8 +41,12 @@ void ledgers_fini(void);
 /* The pool as it is. */
 void ledger_look(enum block_type type, struct share_pool *pool);
 
-/* Asks for blocks; true: granted at once. Else the home's scarcity_wake() follows when it is. */
-bool ledger_ask(struct claim *claim, size_t bytes, bool urgent);
+/*
+ * Asks for the blocks of the rest of a message; true: granted at once. Else the home's scarcity_wake() follows when it
+ * is. Whether it fits is judged by the whole message, which will be used as long as its rest: by the rests alone, late
+ * ones of large messages take what is to be left to smaller ones.
+ */
+bool ledger_ask(struct claim *claim, size_t whole, size_t rest, bool urgent);
 
 static inline enum claim_state
 claim_state(const struct claim *claim)

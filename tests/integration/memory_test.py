@@ -91,17 +91,28 @@ def send_two(connection):
         pass
 
 
+def read_two(connection, answered):
+    """All at once: which of them has its turn first is the server's choice."""
+    connection.settimeout(60)
+    for _ in range(2):
+        expect_answer(connection, 4 << 20)
+        answered.append(connection)
+
+
 @test
 def answers_that_nobody_reads_stop_no_other():
     server = Server(*POOL, mode="event")
-    deaf = [server.connect() for _ in range(10)]
+    deaf, answered = [server.connect() for _ in range(10)], []
     senders = [threading.Thread(target=send_two, args=(connection,), daemon=True) for connection in deaf]
     for sender in senders:
         sender.start()
     expect_served(server, "--rpc_timeout_ms", 20000)
-    for connection in deaf:
-        for _ in range(2):
-            expect_answer(connection, 4 << 20)
+    readers = [threading.Thread(target=read_two, args=(connection, answered), daemon=True) for connection in deaf]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join(60)
+    expect_equal(len(answered), 2 * len(deaf), "answers")
     for connection in deaf:
         connection.close()
     counters = expect_clean(server)
