@@ -321,6 +321,7 @@ report_limit(struct pool *pool, int status)
 {
 	size_t bytes = block_bytes(pool->type);
 	const char *type = block_type_name(pool->type);
+	unsigned regions = __atomic_load_n(&pool->regions, __ATOMIC_RELAXED);
 
 	counter_add(&g_pool_counters[POOL_LIMIT], 1);
 	if (status == -EDQUOT)
@@ -333,12 +334,12 @@ report_limit(struct pool *pool, int status)
 		log_limited(&pool->limit_log, XR_LOG_WARNING,
 			    "memory: no %s block (%zu bytes) left on node %u, and its %u regions are the limit "
 			    "(--rdma_memory_pool_max_regions)",
-			    type, bytes, pool->node, pool->regions);
+			    type, bytes, pool->node, regions);
 	else if (status == -EPERM)
 		log_limited(&pool->limit_log, XR_LOG_WARNING,
 			    "memory: no %s block (%zu bytes) left on node %u in the %u regions that the application "
 			    "has added with xr_mem_pool_add() (--rdma_memory_pool_user_specified_memory)",
-			    type, bytes, pool->node, pool->regions);
+			    type, bytes, pool->node, regions);
 }
 
 /* With the lock held, which is given up meanwhile. 0: look again; else why there is nothing to wait for. */

@@ -6,6 +6,8 @@
 #include "core/option.h"
 #include "mem/poison.h"
 #include "tests/unit/mem/fixture.h"
+#include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <xrdma/mem.h>
 
@@ -190,6 +192,52 @@ test_only_what_is_added(void)
 	munmap(own, 2 * MIB);
 }
 
+static void *
+take_as_soon_as_there_is(void *arg)
+{
+	struct xr_block *block;
+
+	(void)arg;
+	while (!(block = block_alloc(BLOCK_DEFAULT)))
+		sched_yield();
+	block_drop(block);
+	return NULL;
+}
+
+static bool g_logged, g_added;
+
+/* Relaxed: what the thread that logs has read must be safe by itself. */
+static void
+await_addition(enum xr_log_level level, const char *line, void *arg)
+{
+	(void)level, (void)line, (void)arg;
+	__atomic_store_n(&g_logged, true, __ATOMIC_RELAXED);
+	while (!__atomic_load_n(&g_added, __ATOMIC_RELAXED))
+		sched_yield();
+}
+
+/* What the pool says of its limit is read while the limit moves. */
+static void
+test_added_meanwhile(void)
+{
+	char *own = map_own(4 * MIB);
+	pthread_t thread;
+
+	start(ONLY_OWN, NULL);
+	xr_log_set_sink(await_addition, NULL);
+	ASSERT_FATAL(pthread_create(&thread, NULL, take_as_soon_as_there_is, NULL) == 0);
+	while (!__atomic_load_n(&g_logged, __ATOMIC_RELAXED))
+		sched_yield();
+	ASSERT_EQ(xr_mem_pool_add(own, 2 * MIB, XR_BLOCK_DEFAULT, 0), 0);
+	ASSERT_EQ(xr_mem_pool_add(own + 2 * MIB, 2 * MIB, XR_BLOCK_DEFAULT, 0), 0);
+	__atomic_store_n(&g_added, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	ASSERT_EQ(info_of(XR_BLOCK_DEFAULT).free, 512);
+	CU_ASSERT(info_of(XR_BLOCK_DEFAULT).limit_hits > 0);
+	stop();
+	munmap(own, 4 * MIB);
+}
+
 static void
 test_beside_the_librarys(void)
 {
@@ -300,5 +348,7 @@ test_keys(void)
 UNIT_SUITE("mem_info", {"before xr_init() there are none", test_nothing_before},
 	   {"where the blocks are", test_where_the_blocks_are}, {"growth is counted", test_growth_is_counted},
 	   {"types have names", test_names}, {"own memory only, and none added", test_none_added},
-	   {"own memory only", test_only_what_is_added}, {"own memory beside the library's", test_beside_the_librarys},
+	   {"own memory only", test_only_what_is_added},
+	   {"own memory comes while it is asked for", test_added_meanwhile},
+	   {"own memory beside the library's", test_beside_the_librarys},
 	   {"memory that can't be used", test_bad_memory}, {"keys of own memory", test_keys});
