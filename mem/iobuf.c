@@ -139,7 +139,8 @@ xr_iobuf_drop(struct xr_iobuf *buf, size_t len)
 	size_t left = len < buf->size_ ? len : buf->size_;
 	size_t dropped = left;
 
-	while (left > 0) {
+	/* A free_fn may have cleared it. */
+	while (left > 0 && buf->count_ > 0) {
 		struct xr_iobuf_piece *first = pieces_first(buf);
 		struct xr_block *block = first->block;
 

@@ -103,12 +103,15 @@ XR_API ssize_t xr_iobuf_share_part(struct xr_iobuf *to, const struct xr_iobuf *f
 
 /* ---- taking away ---- */
 
-/** Drops the first len bytes (or all there are); returns how many. */
+/**
+ * Drops the first len bytes (or all there are); returns how many. A free_fn of what goes may append to this iobuf, or
+ * clear it.
+ */
 XR_API size_t xr_iobuf_drop(struct xr_iobuf *buf, size_t len);
 
 /**
- * Drops the last len bytes (or all there are); returns how many. A free_fn of what goes must not put anything into this
- * iobuf.
+ * Drops the last len bytes (or all there are); returns how many. A free_fn of what goes may clear this iobuf, and must
+ * not put anything into it.
  */
 XR_API size_t xr_iobuf_drop_back(struct xr_iobuf *buf, size_t len);
 

@@ -132,6 +132,33 @@ test_free_may_use_the_iobuf(void)
 }
 
 static void
+clear_again(void *data, void *arg)
+{
+	(void)data, (void)arg;
+	g_frees++;
+	xr_iobuf_clear(&g_again);
+}
+
+/* Whoever gets its memory back may be done with all of it. */
+static void
+test_free_may_clear_the_iobuf(void)
+{
+	start(1);
+	for (int from_behind = 0; from_behind < 2; from_behind++) {
+		g_frees = 0;
+		for (int i = 0; i < 10; i++)
+			ASSERT_EQ(xr_iobuf_append_user(&g_again, pattern, 5, 0, clear_again, NULL), 0);
+		ASSERT_EQ((from_behind ? xr_iobuf_drop_back : xr_iobuf_drop)(&g_again, 27), 27);
+		ASSERT_EQ(g_frees, 10);
+		ASSERT_EQ(xr_iobuf_size(&g_again), 0);
+		ASSERT_EQ(xr_iobuf_append(&g_again, "hello", 5), 0);
+		CU_ASSERT_TRUE(holds(&g_again, "hello", 5));
+		xr_iobuf_clear(&g_again);
+	}
+	stop();
+}
+
+static void
 test_append_block(void)
 {
 	struct xr_iobuf buf = XR_IOBUF_INIT;
@@ -350,7 +377,8 @@ UNIT_SUITE("iobuf", {"append of any size", test_append_of_any_size},
 	   {"a reserve at the pool's limit", test_reserve_at_the_limit},
 	   {"user memory is freed once", test_user_memory_is_freed_once},
 	   {"user memory that is refused is not freed", test_user_memory_refused_is_not_freed},
-	   {"a free_fn may use the iobuf", test_free_may_use_the_iobuf}, {"appending blocks", test_append_block},
+	   {"a free_fn may use the iobuf", test_free_may_use_the_iobuf},
+	   {"a free_fn may clear the iobuf", test_free_may_clear_the_iobuf}, {"appending blocks", test_append_block},
 	   {"an empty iobuf keeps nothing", test_empty_keeps_nothing},
 	   {"the warm path needs no malloc", test_warm_path_needs_no_malloc},
 	   {"prepend of any size", test_prepend_of_any_size}, {"prepend many times", test_prepend_many_times},
