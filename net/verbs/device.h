@@ -15,7 +15,7 @@
 #include <xrdma/reactor.h>
 
 struct device {
-	unsigned number; /* < MEM_DEVICES; what mem_lkey() wants */
+	unsigned number; /* < MEM_DEVICES; what mem_block_lkey() wants */
 	char name[IBV_SYSFS_NAME_MAX];
 	struct ibv_context *context;
 	struct ibv_pd *pd;
