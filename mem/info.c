@@ -2,6 +2,7 @@
 
 /* The figures of each pool, gathered while others go on. */
 
+#include "core/lcore.h"
 #include "mem/outbox.h"
 #include "mem/pool_private.h"
 #include "mem/pressure_private.h"
@@ -75,18 +76,49 @@ fill(struct xr_mem_info *info, struct pool *pool)
 	info->in_use = less(less(info->blocks, info->free + info->cached), info->recv_slots);
 }
 
-int
-xr_mem_info(unsigned index, struct xr_mem_info *info)
+/* The index-th of those that have a region. */
+static struct pool *
+used_pool(unsigned index)
 {
 	for (unsigned i = 0; i < pool_count(); i++) {
 		struct pool *pool = pool_at(i);
 
-		if (__atomic_load_n(&pool->regions, __ATOMIC_RELAXED) == 0)
-			continue;
-		if (index-- > 0)
-			continue;
-		fill(info, pool);
-		return 0;
+		if (__atomic_load_n(&pool->regions, __ATOMIC_RELAXED) > 0 && index-- == 0)
+			return pool;
 	}
-	return -ENOENT;
+	return NULL;
+}
+
+int
+xr_mem_info(unsigned index, struct xr_mem_info *info)
+{
+	struct pool *pool = used_pool(index);
+
+	if (!pool)
+		return -ENOENT;
+	fill(info, pool);
+	return 0;
+}
+
+static ssize_t
+cached_by(struct pool *pool, const struct lcore *lcore)
+{
+	const struct cache *cache;
+	ssize_t count = -ENOENT;
+
+	pthread_mutex_lock(&pool->lock);
+	cds_list_for_each_entry (cache, &pool->caches, in_pool)
+		if (cache->lcore_index == lcore->index)
+			count = __atomic_load_n(&cache->count, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&pool->lock);
+	return count;
+}
+
+ssize_t
+xr_mem_cached(unsigned index, unsigned lcore_id)
+{
+	struct pool *pool = used_pool(index);
+	const struct lcore *lcore = lcore_find(lcore_id);
+
+	return pool && lcore ? cached_by(pool, lcore) : -ENOENT;
 }

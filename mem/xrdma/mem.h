@@ -98,6 +98,12 @@ struct xr_mem_info {
  */
 XR_API int xr_mem_info(unsigned index, struct xr_mem_info *info);
 
+/**
+ * How many of the index-th pool's blocks an lcore, named as by xr_lcore_id(), has in its cache.
+ * Errors: -ENOENT there is no such pool, or no such lcore that works on the pool's node.
+ */
+XR_API ssize_t xr_mem_cached(unsigned index, unsigned lcore_id);
+
 XR_END_DECLS
 
 #endif

@@ -111,6 +111,32 @@ test_where_the_blocks_are(void)
 }
 
 static void
+test_whose_cache_they_are_in(void)
+{
+	struct xr_block *blocks[30];
+	unsigned id;
+
+	ASSERT_EQ(xr_mem_cached(0, 0), -ENOENT);
+	ASSERT_EQ(lcore_init(), 0);
+	id = t_lcore->id;
+	start(NULL, NULL);
+	ASSERT_EQ(xr_mem_cached(0, id), -ENOENT); /* it does not work yet */
+	ASSERT_EQ(mem_lcore_init(t_lcore), 0);
+	ASSERT_EQ(xr_mem_cached(0, id), 0);
+	ASSERT_EQ(block_alloc_bulk(BLOCK_DEFAULT, blocks, 30), 30);
+	for (int i = 0; i < 30; i++)
+		block_drop(blocks[i]);
+	ASSERT_EQ(xr_mem_cached(0, id), 30);
+	ASSERT_EQ(info_of(XR_BLOCK_DEFAULT).cached, 30);
+	ASSERT_EQ(xr_mem_cached(0, XR_LCORE_NONE), -ENOENT);
+	ASSERT_EQ(xr_mem_cached(1, id), -ENOENT);
+	mem_lcore_fini();
+	ASSERT_EQ(xr_mem_cached(0, id), -ENOENT);
+	stop();
+	lcore_fini();
+}
+
+static void
 test_growth_is_counted(void)
 {
 	struct xr_block *block;
@@ -346,7 +372,8 @@ test_keys(void)
 }
 
 UNIT_SUITE("mem_info", {"before xr_init() there are none", test_nothing_before},
-	   {"where the blocks are", test_where_the_blocks_are}, {"growth is counted", test_growth_is_counted},
+	   {"where the blocks are", test_where_the_blocks_are},
+	   {"whose cache they are in", test_whose_cache_they_are_in}, {"growth is counted", test_growth_is_counted},
 	   {"types have names", test_names}, {"own memory only, and none added", test_none_added},
 	   {"own memory only", test_only_what_is_added},
 	   {"own memory comes while it is asked for", test_added_meanwhile},
