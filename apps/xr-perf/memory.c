@@ -31,6 +31,25 @@ format_pages(const struct xr_mem_info *info, char *text, size_t size)
 						 kinds[i].regions, kinds[i].name);
 }
 
+/* "12 by lcore 0, 7 by lcore 3": who has the index-th pool's cached blocks. */
+static void
+print_cached(unsigned index)
+{
+	const char *before = "            cached: ";
+	unsigned lcore;
+
+	XR_LCORE_FOREACH (lcore) {
+		ssize_t count = xr_mem_cached(index, lcore);
+
+		if (count <= 0)
+			continue;
+		printf("%s%zd by lcore %u", before, count, lcore);
+		before = ", ";
+	}
+	if (before[0] == ',')
+		printf("\n");
+}
+
 static void
 print_pool(const struct xr_mem_info *info)
 {
@@ -51,12 +70,31 @@ memory_print(void)
 {
 	struct xr_mem_info info;
 
-	for (unsigned i = 0; xr_mem_info(i, &info) == 0; i++)
+	for (unsigned i = 0; xr_mem_info(i, &info) == 0; i++) {
 		print_pool(&info);
+		print_cached(i);
+	}
 	fflush(stdout);
 }
 
 static void
+add_cached(cJSON *pool, unsigned index)
+{
+	cJSON *by_lcore = cJSON_AddObjectToObject(pool, "cached_by_lcore");
+	unsigned lcore;
+
+	XR_LCORE_FOREACH (lcore) {
+		ssize_t count = xr_mem_cached(index, lcore);
+		char name[16];
+
+		if (count < 0)
+			continue;
+		snprintf(name, sizeof name, "%u", lcore);
+		cJSON_AddNumberToObject(by_lcore, name, (double)count);
+	}
+}
+
+static cJSON *
 add_pool(cJSON *list, const struct xr_mem_info *info)
 {
 	const struct {
@@ -89,6 +127,7 @@ add_pool(cJSON *list, const struct xr_mem_info *info)
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
 		cJSON_AddNumberToObject(pool, numbers[i].name, numbers[i].value);
 	cJSON_AddItemToArray(list, pool);
+	return pool;
 }
 
 void
@@ -98,5 +137,5 @@ memory_add(cJSON *tree)
 	struct xr_mem_info info;
 
 	for (unsigned i = 0; xr_mem_info(i, &info) == 0; i++)
-		add_pool(list, &info);
+		add_cached(add_pool(list, &info), i);
 }

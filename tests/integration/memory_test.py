@@ -48,6 +48,7 @@ def expect_clean(server):
     expect("still in use" not in server.stderr.text(), "blocks are left in use")
     for pool in counters["memory"]:
         expect_equal(sum(pool[place] for place in ("free", "cached", "recv_slots", "in_use")), pool["blocks"], "blocks")
+        expect(pool["cached_by_lcore"], "no lcore's cache is told")
     return counters
 
 
