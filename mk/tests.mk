@@ -54,6 +54,19 @@ $(NATIVE_BIN): $(O)/tests/%: $(O)/obj/tests/%.o $(O)/obj/tests/unit/unit.o $(LIB
 
 -include $(NATIVE_OBJ:.o=.d)
 
+# A peer of limit.py's that reads its answers late.
+LATE_READER := $(O)/tests/integration/late_reader
+tests: $(LATE_READER)
+
+$(O)/obj/tests/integration/late_reader.o: COMPILE = $(APP_COMPILE)
+$(O)/obj/tests/integration/late_reader.o: | $(STAGED_HEADERS)
+
+$(LATE_READER): $(O)/tests/%: $(O)/obj/tests/%.o $(LIB_A)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+
+-include $(O)/obj/tests/integration/late_reader.d
+
 # For tests/lab/check: the pools on the NUMA nodes of a guest of the lab, with the library's objects like a unit test.
 NUMA_BIN := $(O)/tests/numa_placement
 NUMA_OBJ := $(patsubst %.c,$(O)/obj/%.o,$(sort $(wildcard tests/lab/*.c)))
