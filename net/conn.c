@@ -328,10 +328,20 @@ output_over(const struct xr_conn *conn, size_t limit, size_t share)
 	return xr_iobuf_size(out) > 0 && queued_pinned(out) > share;
 }
 
+/* Most queues are: nothing has to be counted then. */
+static inline bool
+output_is_short(const struct xr_conn *conn)
+{
+	const struct scarcity *scarcity = &conn->home->scarcity;
+	size_t most = xr_iobuf_size(&conn->out) + iobuf_pinned_at_most(&conn->out, (enum block_type)conn->in_type);
+
+	return most <= scarcity->of_free && scarcity->unseen >= 0 && most < output_limit();
+}
+
 bool
 conn_output_full(struct xr_conn *conn)
 {
-	if (!output_over(conn, output_limit(), output_share(conn)))
+	if (output_is_short(conn) || !output_over(conn, output_limit(), output_share(conn)))
 		return false;
 	conn->want_writable = true;
 	net_count(NET_OUTPUT_FULL, 1);
@@ -516,7 +526,7 @@ xr_conn_send(struct xr_conn *conn, struct xr_iobuf *out)
 		return -EPIPE;
 	if (xr_iobuf_size(out) == 0)
 		return 0;
-	if (xr_iobuf_size(&conn->out) && conn_output_full(conn))
+	if (xr_iobuf_size(&conn->out) && __builtin_expect(!output_is_short(conn), 0) && conn_output_full(conn))
 		return -EAGAIN;
 	ret = conn_fit(conn, out);
 	if (ret == 0)

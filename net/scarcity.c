@@ -40,11 +40,15 @@ scarcity_init(struct scarcity *scarcity)
 void
 scarcity_look(struct scarcity *scarcity)
 {
+	scarcity->of_free = SIZE_MAX;
 	for (unsigned type = 0; type < BLOCK_TYPES; type++) {
+		struct share_limits *limits = &scarcity->limits[type];
 		struct share_pool pool;
 
 		ledger_look(type, &pool);
-		scarcity->limits[type] = (struct share_limits){share_of_free(&pool), share_of_partial(&pool)};
+		*limits = (struct share_limits){share_of_free(&pool), share_of_partial(&pool)};
+		if (pool.capacity && limits->of_free < scarcity->of_free)
+			scarcity->of_free = limits->of_free;
 	}
 	scarcity->unseen = LOOK_AGAIN_BYTES;
 }
@@ -160,11 +164,18 @@ scarcity_turn(struct scarcity *scarcity)
 	return work;
 }
 
-void
-scarcity_review_ledgers(void)
+static void
+review_ledgers(void)
 {
 	for (unsigned type = 0; type < BLOCK_TYPES; type++)
 		ledger_review(type);
+}
+
+void
+scarcity_worked(struct scarcity *scarcity)
+{
+	scarcity->worked = true;
+	review_ledgers();
 }
 
 /* ---- waking ---- */
@@ -190,6 +201,6 @@ long_stop(struct xr_timer *timer)
 	struct scarcity *scarcity = caa_container_of(timer, struct scarcity, long_stop);
 
 	scarcity->woken = true;
-	scarcity_review_ledgers();
+	review_ledgers();
 	review(&scarcity->claims, input_check_peer);
 }

@@ -45,6 +45,7 @@ struct share_limits {
 struct scarcity {
 	int64_t unseen; /* blocks' bytes that may be taken before the limits are looked at again */
 	struct share_limits limits[BLOCK_TYPES];
+	size_t of_free;	  /* the least of them: who has less needs no closer look */
 	unsigned waiting; /* in the lists below */
 	bool woken;	  /* by a message or the timer: look after all of them */
 	bool worked;	  /* the last turn did something, and may have set memory free */
@@ -109,16 +110,15 @@ scarcity_due(const struct scarcity *scarcity)
 	return __builtin_expect(scarcity->waiting > 0, 0) && (scarcity->woken || scarcity->worked);
 }
 
-void scarcity_review_ledgers(void);
-
-/* The turn has done something, and others may be waiting for reservations. */
-static inline void
-scarcity_worked(struct scarcity *scarcity)
+/* On this lcore, or for a reservation on any. */
+static inline bool
+scarcity_somebody_waits(const struct scarcity *scarcity)
 {
-	scarcity->worked = true;
-	if (__builtin_expect(ledgers_waited_for(), 0))
-		scarcity_review_ledgers();
+	return __builtin_expect(scarcity->waiting || ledgers_waited_for(), 0);
 }
+
+/* The turn has done something, and may have set memory free. */
+void scarcity_worked(struct scarcity *scarcity);
 
 /* Has the lcore look after who waits. Any thread. */
 void scarcity_wake(unsigned lcore_index);

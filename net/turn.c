@@ -40,7 +40,7 @@ deliver_poll(struct source *source, struct reactor *reactor)
 		work++;
 	}
 	cds_list_splice(&again, &net->touched);
-	net->worked = work > 0;
+	net->worked = work;
 	return work;
 }
 
@@ -100,7 +100,7 @@ flush_poll(struct source *source, struct reactor *reactor)
 	work += finish_ended(net);
 	drain_progress(net);
 	block_turn_end();
-	if (work || net->worked)
+	if (scarcity_somebody_waits(&net->scarcity) && (work || net->worked))
 		scarcity_worked(&net->scarcity);
 	return work;
 }

@@ -25,7 +25,7 @@ struct net_lcore {
 	struct cds_list_head conns, listeners; /* all there are */
 	struct rx rx;
 	struct scarcity scarcity;
-	bool worked; /* this turn's deliver step */
+	int worked; /* what this turn's deliver step did */
 	struct peers peers;
 	struct drain drain;
 	const struct lcore *lcore;

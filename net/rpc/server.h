@@ -119,7 +119,7 @@ void server_conn_hold(struct server_conn *conn);
 void server_conn_put(struct server_conn *conn);
 
 /* No memory for the call's answer: it is built when there is some, and no further request is read till then. */
-void server_conn_await_memory(struct server_conn *conn, struct xr_rpc_call *call);
+void server_conn_await_memory(struct server_conn *conn, struct xr_rpc_call *call) __attribute__((cold));
 
 /* A call has been answered: ends a connection that only waited for it. */
 void server_conn_call_ended(struct server_conn *conn);
@@ -133,9 +133,9 @@ struct xr_rpc_call *server_call_new(struct server_conn *conn, const struct meta 
 void server_call_run(struct xr_rpc_call *call, const struct method *method);
 
 /* Builds the answer of a call that waited for memory, in an empty iobuf; the call is gone after that. -ENOMEM: not. */
-int server_call_build(struct xr_rpc_call *call, struct xr_iobuf *frame);
+int server_call_build(struct xr_rpc_call *call, struct xr_iobuf *frame) __attribute__((cold));
 
 /* Drops a call that waited in vain. */
-void server_call_drop(struct xr_rpc_call *call);
+void server_call_drop(struct xr_rpc_call *call) __attribute__((cold));
 
 #endif

@@ -54,7 +54,7 @@ drop_contents(struct xr_rpc_call *call)
 }
 
 /* Answered on its lcore: kept there for the next request. */
-static void
+static inline __attribute__((always_inline)) void
 recycle(struct xr_rpc_call *call)
 {
 	struct server_conn *conn = call->conn;
@@ -130,7 +130,7 @@ xr_rpc_call_timeout_ms(const struct xr_rpc_call *call)
 /* ---- the answer ---- */
 
 /* What to answer when there is memory: message and attachment may be the request's own. They are empty after that. */
-static void
+__attribute__((cold)) static void
 remember_answer(struct xr_rpc_call *call, struct xr_iobuf *message, struct xr_iobuf *attachment)
 {
 	struct xr_iobuf own[2] = {XR_IOBUF_INIT, XR_IOBUF_INIT};
@@ -152,7 +152,7 @@ forget_failure(struct xr_rpc_call *call)
 	call->failure_text = NULL;
 }
 
-static void
+__attribute__((cold)) static void
 remember_failure(struct xr_rpc_call *call, int error_code, const char *text)
 {
 	drop_contents(call);
@@ -172,7 +172,7 @@ build_failure(const struct xr_rpc_call *call, int error_code, const char *text, 
 }
 
 /* Message and attachment are not in the call any more when this succeeds, nor where they came from. */
-static int
+static inline __attribute__((always_inline)) int
 build_success(const struct xr_rpc_call *call, struct xr_iobuf *message, struct xr_iobuf *attachment,
 	      struct xr_iobuf *frame)
 {
@@ -193,7 +193,7 @@ build_success(const struct xr_rpc_call *call, struct xr_iobuf *message, struct x
 }
 
 /* The call stays until there is memory for its answer, and its connection with it. */
-static void
+__attribute__((cold)) static void
 await_memory(struct xr_rpc_call *call)
 {
 	struct server_conn *conn = call->conn;
@@ -247,7 +247,7 @@ send_answer(struct xr_rpc_call *call, struct xr_iobuf *frame, int error)
 		else
 			remember_failure(call, XR_ERDMAMEM, xr_strerror(XR_ERDMAMEM));
 	}
-	if (error == -ENOMEM) {
+	if (__builtin_expect(error == -ENOMEM, 0)) {
 		await_memory(call);
 		return;
 	}
@@ -307,7 +307,7 @@ xr_rpc_reply(struct xr_rpc_call *call, struct xr_iobuf *message, struct xr_iobuf
 	bool here = on_its_lcore(call);
 	int error = build_success(call, message, attachment, here ? &frame : &call->answer);
 
-	if (error == -ENOMEM)
+	if (__builtin_expect(error == -ENOMEM, 0))
 		remember_answer(call, message, attachment);
 	else
 		drop_both(message, attachment);
