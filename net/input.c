@@ -157,11 +157,12 @@ static bool
 ask(struct xr_conn *conn, size_t size)
 {
 	struct claim *claim = &conn->claim.claim;
+	size_t whole = share_blocks(conn->need, type_of(conn));
 	struct share_pool pool;
 
 	ledger_look(type_of(conn), &pool);
-	if (share_blocks(conn->need, type_of(conn)) > share_largest(&pool)) {
-		refuse(conn, share_blocks(conn->need, type_of(conn)), &pool);
+	if (whole > share_largest(&pool)) {
+		refuse(conn, whole, &pool);
 		return false;
 	}
 	claim->home = conn->home;
@@ -171,8 +172,7 @@ ask(struct xr_conn *conn, size_t size)
 	conn->claim.seen_us = xr_now_us();
 	conn->scarce = true;
 	net_count(NET_RESERVATIONS, 1);
-	if (!ledger_ask(claim, share_blocks(conn->need, type_of(conn)), share_blocks(conn->need - size, type_of(conn)),
-			conn->dialled))
+	if (!ledger_ask(claim, whole, share_blocks(conn->need - size, type_of(conn)), conn->dialled))
 		net_count(NET_RESERVATIONS_WAITED, 1);
 	scarcity_add(scarcity_of(conn), &conn->claim.entry, &scarcity_of(conn)->claims);
 	return true;
@@ -211,6 +211,15 @@ without_reservation(struct xr_conn *conn, size_t size)
 	return !ask(conn, size) || !ledger_granted(&conn->claim.claim);
 }
 
+/* The one that asked was taken, and the next one begins. */
+static bool
+is_another_message(const struct xr_conn *conn, size_t size)
+{
+	const struct input_claim *claim = &conn->claim;
+
+	return claim_state(&claim->claim) != CLAIM_NONE && (claim->claim.need != conn->need || size < claim->seen);
+}
+
 static bool
 partial_must_wait(struct xr_conn *conn, size_t size)
 {
@@ -219,7 +228,7 @@ partial_must_wait(struct xr_conn *conn, size_t size)
 
 	if (conn->squeezed)
 		end_squeeze(conn);
-	if (claim_state(claim) != CLAIM_NONE && claim->need != conn->need)
+	if (is_another_message(conn, size))
 		end_claim(conn);
 	wait = claim_state(claim) == CLAIM_NONE ? without_reservation(conn, size) : !ledger_granted(claim);
 	if (!wait && claim_state(claim) != CLAIM_NONE)
@@ -241,7 +250,15 @@ input_over(struct xr_conn *conn)
 	conn->scarce = false;
 }
 
-/* An application that has paused wants nothing now, and keeps the reservation that it may have for later. */
+/* An application that has paused wants nothing now, so it must not stand in others' way. */
+static bool
+paused_must_hold(struct xr_conn *conn)
+{
+	end_claim(conn);
+	return too_much_untaken(conn, limits_of(conn)->of_partial);
+}
+
+/* A message that has its reservation is read to its end, come what may: others wait for what it was promised. */
 static bool
 must_hold(struct xr_conn *conn)
 {
@@ -254,9 +271,9 @@ must_hold(struct xr_conn *conn)
 			input_over(conn);
 		return size && too_much_untaken(conn, limits_of(conn)->of_free);
 	}
-	if (!conn->paused)
-		return partial_must_wait(conn, size);
-	return too_much_untaken(conn, limits_of(conn)->of_partial);
+	if (conn->paused && (!ledger_granted(&conn->claim.claim) || is_another_message(conn, size)))
+		return paused_must_hold(conn);
+	return partial_must_wait(conn, size);
 }
 
 void

@@ -52,16 +52,17 @@ share_largest(const struct share_pool *pool)
 	return less(pool->capacity, pool->receives + PART(pool, PARTIAL + KEPT_URGENT));
 }
 
-/* In connections' queues and in the application's hands, and with messages that have had a reservation. */
+/* In connections' queues and in the application's hands, with messages that have a reservation, or promised to those.
+ */
 static size_t
 used(const struct share_pool *pool)
 {
-	return less(pool->capacity, pool->available + pool->receives + pool->partial);
+	return less(pool->capacity, pool->available + pool->receives + pool->partial) + pool->promised;
 }
 
 /*
- * As what is used may be used for long, by peers that do not read their answers, then one
- * message has a quarter of what is free at most, and the rest is left to smaller ones.
+ * What is used may be so for long, by peers that do not read their answers. So what is left is divided: one message
+ * gets no more of it than leaves as much as is used, or a quarter, and the rest is left to smaller ones.
  */
 bool
 share_fits(const struct share_pool *pool, size_t bytes, bool urgent)

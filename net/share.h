@@ -42,8 +42,8 @@ size_t share_blocks(size_t bytes, enum block_type type);
 size_t share_largest(const struct share_pool *pool);
 
 /*
- * Whether a reservation of so much can be granted now. Room is left for partial messages and for what applications
- * allocate; and, by one that is not `urgent`, for urgent ones.
+ * Whether a message of so much in all can have a reservation now. Room is left for partial messages and for what
+ * applications allocate; and, by one that is not `urgent`, for urgent ones.
  */
 bool share_fits(const struct share_pool *pool, size_t bytes, bool urgent);
 

@@ -121,6 +121,9 @@ test_smaller_ones_pass_while_others_do_not_read(void)
 	pool = pool_of_64(60 * MIB); /* 4 and 44 */
 	CU_ASSERT(share_fits(&pool, 40 * MIB, false));
 	CU_ASSERT_FALSE(share_fits(&pool, 40 * MIB + 1, false));
+	pool.promised = 10 * MIB; /* 14 and 34 */
+	CU_ASSERT(share_fits(&pool, 20 * MIB, false));
+	CU_ASSERT_FALSE(share_fits(&pool, 20 * MIB + 1, false));
 }
 
 static void
