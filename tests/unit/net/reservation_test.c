@@ -31,7 +31,7 @@ test_first_come_first_served(void)
 	reservations_init(&all);
 	CU_ASSERT_PTR_NULL(grant(&all, &pool));
 	for (unsigned i = 0; i < 5; i++) {
-		r[i] = (struct reservation){.bytes = 20 * MIB};
+		r[i] = (struct reservation){.bytes = 12 * MIB};
 		reservations_ask(&all, &r[i]);
 	}
 	CU_ASSERT_PTR_EQUAL(grant(&all, &pool), &r[0]);
@@ -41,10 +41,10 @@ test_first_come_first_served(void)
 	ASSERT_EQ(all.granted, 2);
 	reservations_end(&all, &r[3], false); /* its connection has ended */
 	reservations_end(&all, &r[1], true);
-	pool.promised -= 20 * MIB;
+	pool.promised -= 12 * MIB;
 	CU_ASSERT_PTR_EQUAL(grant(&all, &pool), &r[2]);
 	reservations_end(&all, &r[0], true);
-	pool.promised -= 20 * MIB;
+	pool.promised -= 12 * MIB;
 	CU_ASSERT_PTR_EQUAL(grant(&all, &pool), &r[4]);
 	ASSERT_EQ(all.waiting, 0);
 	ASSERT_EQ(all.granted, 2);
