@@ -212,7 +212,7 @@ map_kind(const struct hugepage_want *want, enum page_kind kind)
 
 	switch (kind) {
 	case PAGE_1G:
-		return bytes % HUGEPAGE_1G_BYTES ? -EINVAL : map_hugetlb(want->addr, bytes, 30);
+		return bytes % HUGEPAGE_1G_BYTES ? -EDQUOT : map_hugetlb(want->addr, bytes, 30);
 	case PAGE_2M:
 		return map_hugetlb(want->addr, bytes, 21);
 	default:
@@ -392,6 +392,8 @@ static const char *
 error_text(int error)
 {
 	switch (error) {
+	case EDQUOT:
+		return "--pool_max_mb leaves no room for one";
 	case ENODEV:
 		return "none of its memory is this process's to use";
 	case EFAULT:
