@@ -416,17 +416,19 @@ test_rests_until_the_machine_is_asked(void)
 
 static char g_own[2 << 20] __attribute__((aligned(4096)));
 
+static bool g_refuse_own;
+
 static int
 register_slowly(unsigned device, void *addr, size_t len, void **handle, uint32_t *lkey)
 {
 	(void)device, (void)len;
 	*handle = addr;
 	*lkey = 1;
-	if (addr == g_own) {
-		sem_post(&g_mapping);
-		sem_wait(&g_map);
-	}
-	return 0;
+	if (addr != g_own)
+		return 0;
+	sem_post(&g_mapping);
+	sem_wait(&g_map);
+	return g_refuse_own ? -EIO : 0;
 }
 
 static void
@@ -444,34 +446,45 @@ add_own(void *arg)
 	return (void *)(uintptr_t)pool_add(pool_of(0, BLOCK_DEFAULT), g_own, sizeof g_own);
 }
 
-/* One region after the other, whoever brings it. */
+/* One region after the other, whoever brings it: who waits has the application's, or else the library's. */
 static void
-test_beside_own_memory(void)
+beside_own_memory(bool refuse)
 {
+	struct xr_block *block;
 	struct lcore lcore = {.index = 0};
 	struct pool *pool;
 	pthread_t thread;
 	void *status;
 
-	start(4, 0);
+	g_refuse_own = refuse;
+	start(2, 0);
 	pool = pool_of(0, BLOCK_DEFAULT);
 	t_lcore = &lcore;
 	ASSERT_EQ(mem_device_add(0, &g_slow_ops), 0);
 	ASSERT_FATAL(pthread_create(&thread, NULL, add_own, NULL) == 0);
 	sem_wait(&g_mapping);
 	ASSERT_EQ(pool_get_recv(pool, all, FIXTURE_BLOCKS), FIXTURE_BLOCKS);
-	ASSERT_EQ(pool_get_recv(pool, all + FIXTURE_BLOCKS, 1), 0);
+	ASSERT_EQ(pool_get_recv(pool, &block, 1), 0);
 	ASSERT_EQ(errno, EAGAIN);
 	CU_ASSERT_TRUE(pressure_wait(BLOCK_DEFAULT));
 	sleep_ms(20);
 	ASSERT_EQ(fixture_figures(BLOCK_DEFAULT).regions, 1);
 	sem_post(&g_map);
 	pthread_join(thread, &status);
-	ASSERT_EQ((intptr_t)status, 0);
+	ASSERT_EQ((intptr_t)status, refuse ? -EIO : 0);
+	CU_ASSERT_TRUE(has_regions(2));
+	ASSERT_EQ(region_at(pool->region_index[1])->user, !refuse);
 	ASSERT_EQ(pool_get_recv(pool, all + FIXTURE_BLOCKS, 1), 1);
 	put(FIXTURE_BLOCKS + 1);
 	stop();
 	t_lcore = NULL;
+}
+
+static void
+test_beside_own_memory(void)
+{
+	beside_own_memory(false);
+	beside_own_memory(true);
 }
 
 static void
