@@ -21,7 +21,8 @@ bool growth_has_thread(void);
 
 /* ---- with the pool's lock held ---- */
 
-/* Begins to map a region; nobody does yet. Without the thread it is done on return, and the lock was given up
+/*
+ * Begins to map a region; nobody does yet. Without the thread it is done on return, and the lock was given up
  * meanwhile.
  */
 void growth_begin(struct pool *pool);

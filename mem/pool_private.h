@@ -83,9 +83,9 @@ pool_may_grow(const struct pool *pool)
 size_t pool_next_region_bytes(const struct pool *pool);
 
 /*
- * An eighth. It has to carry the receives while an application that hoards is being held back: with the defaults 1024
- * blocks, which are all receives of eight connections at once, and of the smallest pool (32 MiB) still of four. A
- * larger part would be lost to every application that sends and does not hoard.
+ * An eighth. It has to carry the receives while an application that hoards is being held back: with the defaults 4096
+ * blocks, which are all receives of 32 connections at once, and of the smallest pool (32 MiB) still of four. A larger
+ * part would be lost to every application that sends and does not hoard.
  */
 #define POOL_RESERVE_SHARE 8u
 

@@ -30,8 +30,7 @@ struct user_range {
 	size_t len;
 	struct user_range *next_free;
 	unsigned slot;
-	/* Registrations, a bit and an entry per device. On other cache lines than the count, as every send reads them.
-	 */
+	/* Registrations, a bit and an entry per device; every send reads them, so not on the count's cache line. */
 	uint32_t devices __attribute__((aligned(CACHE_LINE_BYTES)));
 	uint32_t lkeys[MEM_DEVICES];
 	void *handles[MEM_DEVICES];

@@ -12,8 +12,9 @@ XR_BEGIN_DECLS
  * An iobuf is a sequence of bytes in pieces of registered blocks. It owns references to the blocks: it is moved and
  * shared by the calls below and never copied with `=`. `{0}` is an empty one, and every iobuf ends with
  * xr_iobuf_clear() or by being moved from. An iobuf itself belongs to one thread at a time; its blocks may be shared
- * with iobufs on other threads. Any thread may use these calls; on an lcore they take no lock and none of them blocks
- * (but for growth of the pool). A call that fails has changed nothing.
+ * with iobufs on other threads. Any thread may use these calls; on an lcore they take no lock, but for each batch of
+ * blocks that comes from the pool or goes there, and none of them blocks but for growth of the pool. A call that fails
+ * has changed nothing.
  */
 struct xr_block;
 

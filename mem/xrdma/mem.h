@@ -49,8 +49,8 @@ XR_API int xr_mem_pool_add(void *addr, size_t len, enum xr_block_type type, unsi
  * A device that comes later and refuses the range is used nevertheless, but what is sent from the range over it is
  * refused with -XR_ERDMAMEM; a log line says so.
  *
- * Errors (nothing is registered): -EINVAL (NULL, len 0, before xr_init()), -ENOMEM, -ENOSPC there are 65536 ranges, and
- * what registering gave.
+ * Errors (nothing is registered): -EINVAL (NULL, len 0, beyond the end of the address space, before xr_init()),
+ * -ENOMEM, -ENOSPC there are 65536 ranges, and what registering gave.
  */
 XR_API int xr_mem_register(void *addr, size_t len, xr_mem_key *key);
 
@@ -64,7 +64,7 @@ XR_API int xr_mem_deregister(xr_mem_key key);
 /**
  * The key of a registered range that holds all of [addr, addr + len); the newest of several.
  * Looks through a sorted table under a lock: not for each message.
- * Errors: -ENOENT there is none, -EINVAL len 0.
+ * Errors: -ENOENT there is none, -EINVAL len 0 or key NULL.
  */
 XR_API int xr_mem_find(const void *addr, size_t len, xr_mem_key *key);
 
