@@ -238,8 +238,6 @@ deliver_open(struct xr_conn *conn)
 		CALLBACK(conn->ops->on_open, conn->ops->on_open(conn, 0));
 	if (conn->state == CONN_OPEN && conn->close_asked)
 		begin_close(conn);
-	if (__builtin_expect(conn->home->drain.phase == DRAIN_ASKED, 0) && !conn->dialled)
-		conn_drain(conn);
 }
 
 static void
@@ -256,10 +254,15 @@ deliver_data(struct xr_conn *conn)
 void
 conn_deliver(struct xr_conn *conn)
 {
-	if (conn->open_due)
+	bool opens = conn->open_due;
+
+	if (opens)
 		deliver_open(conn);
 	if (conn->state == CONN_OPEN)
 		deliver_data(conn);
+	/* A latecomer to a drain: the others have been asked. */
+	if (opens && conn->home->drain.phase == DRAIN_ASKED && !conn->dialled)
+		conn_drain(conn);
 	if (conn->state != CONN_OPEN)
 		return;
 	input_review(conn);

@@ -19,8 +19,9 @@
 
 bool g_drain_begun;
 
-static unsigned g_holds; /* lcores that are not drained, and the application's; at none the loops end */
-static bool g_expired;	 /* --drain_ms have passed */
+static unsigned g_holds;     /* lcores that are not drained, and the application's; at none the loops end */
+static unsigned g_accepting; /* lcores that have not heard of the stop: they may hand connections to others */
+static bool g_expired;	     /* --drain_ms have passed */
 static struct xr_timer g_deadline, g_tell;
 static void (*g_on_drain)(void *arg);
 static void *g_on_drain_arg;
@@ -71,6 +72,10 @@ ask(struct xr_timer *timer)
 	struct net_lcore *net = net_of(caa_container_of(timer, struct drain, ask));
 	struct xr_conn *conn;
 
+	if (__atomic_load_n(&g_accepting, __ATOMIC_ACQUIRE)) {
+		xr_timer_arm(timer, ASK_AFTER_US, 0);
+		return;
+	}
 	cds_list_for_each_entry (conn, &net->conns, all)
 		conn_drain(conn);
 	net->drain.phase = DRAIN_ASKED;
@@ -120,6 +125,7 @@ begin(struct xr_msg *msg, int status)
 		return;
 	net->drain.phase = DRAIN_BEGUN;
 	listeners_stop(net);
+	__atomic_sub_fetch(&g_accepting, 1, __ATOMIC_RELEASE);
 	cds_list_for_each_entry (conn, &net->conns, all)
 		conn_mark(conn);
 	if (net->lcore == lcore_main())
@@ -165,6 +171,7 @@ void
 drain_init(void)
 {
 	g_holds = lcore_count();
+	g_accepting = lcore_count();
 	g_expired = false;
 	__atomic_store_n(&g_drain_begun, false, __ATOMIC_RELAXED);
 }

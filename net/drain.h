@@ -4,9 +4,9 @@
 
 /*
  * How the library stops: it drains first. Each lcore closes its listeners and begins nothing new. A moment later, when
- * what had come by then has been read, it asks its connections to end (conn_drain()). It is drained when the last of
- * them has gone; the loops end when all lcores are, or when --drain_ms have passed, or at the next stop. What is left
- * then is cut off.
+ * what had come by then has been read and no lcore accepts any more, it asks its connections to end (conn_drain()). It
+ * is drained when the last of them has gone; the loops end when all lcores are, or when --drain_ms have passed, or at
+ * the next stop. What is left then is cut off.
  */
 
 #include "net/net.h"

@@ -131,6 +131,58 @@ test_unopened(void)
 	net_down();
 }
 
+/* ---- lcores that hear of the stop at different times ---- */
+
+#define LATE 4
+
+static struct {
+	char address[64];
+	int fds[LATE];
+} g_late;
+
+/* Its listener goes on accepting while the other lcore has long heard of the stop, and has nothing to wait for. */
+static void
+stop_and_be_busy(struct xr_msg *msg, int status)
+{
+	(void)msg;
+	NET_CHECK(status == 0);
+	for (int i = 0; i < LATE; i++) {
+		g_late.fds[i] = raw_connect(g_late.address);
+		raw_send(g_late.fds[i], "x", 1);
+	}
+	xr_stop();
+	net_sleep_ms(100);
+}
+
+static void
+expect_echoes(void *arg)
+{
+	char echo;
+
+	NET_CHECK(xr_post(0, arg) == 0);
+	NET_AWAIT(net_counted(NET_CONNS_OPENED) == LATE);
+	for (int i = 0; i < LATE; i++) {
+		NET_CHECK(raw_read(g_late.fds[i], &echo, 1));
+		NET_CHECK(raw_await_end(g_late.fds[i]) == 0);
+		close(g_late.fds[i]);
+	}
+}
+
+static void
+test_lcore_that_hears_late(void)
+{
+	struct xr_msg busy = XR_MSG_INIT(stop_and_be_busy);
+	struct probe server = {.on_data = probe_echo};
+
+	net_up(2, LONG, NULL);
+	snprintf(g_late.address, sizeof g_late.address, "%s", xr_listener_address(probe_listen(&server, NULL)));
+	net_run(expect_echoes, &busy);
+	ASSERT_EQ(server.drains, LATE);
+	ASSERT_EQ(server.close_reason, 0);
+	ASSERT_EQ(net_counted(NET_CONNS_CUT_OFF), 0);
+	net_down();
+}
+
 /* ---- what is in work ---- */
 
 #define QUEUED (3u << 20)
@@ -391,7 +443,9 @@ test_hold(void)
 
 UNIT_SUITE("drain", {"all workers asleep", test_all_workers_asleep}, {"before the run", test_before_run},
 	   {"idle connections", test_idle_connections}, {"no callback for it", test_no_callback},
-	   {"connections that have not opened", test_unopened}, {"queued bytes leave", test_queued_bytes_leave},
+	   {"connections that have not opened", test_unopened},
+	   {"an lcore that hears of it late", test_lcore_that_hears_late},
+	   {"queued bytes leave", test_queued_bytes_leave},
 	   {"the application finishes its work", test_application_finishes_its_work},
 	   {"a dial under way", test_dial_under_way}, {"the deadline", test_deadline},
 	   {"a second signal", test_second_signal}, {"none is wanted", test_none_wanted},
