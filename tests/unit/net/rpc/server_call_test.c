@@ -303,7 +303,96 @@ test_told(void)
 	net_down();
 }
 
+/* ---- no memory for an answer ---- */
+
+static struct xr_iobuf g_hoard;
+
+/* Until nothing can be written any more, not even to the end of a block. */
+static void
+take_all_memory(void *arg)
+{
+	static const char bytes[8160];
+
+	(void)arg;
+	for (size_t len = sizeof bytes; len; len /= 2)
+		while (xr_iobuf_append(&g_hoard, bytes, len) == 0)
+			;
+}
+
+static void
+give_memory_back(void *arg)
+{
+	(void)arg;
+	xr_iobuf_clear(&g_hoard);
+}
+
+/* Answers and errors wait, the connection lives, and both come in the end. */
+static void
+answer_later(void *arg)
+{
+	int fd = connect_to_server(), other = connect_to_server();
+	struct raw_in in;
+
+	(void)arg;
+	send_request(fd, "Echo", 1, 10);
+	NET_CHECK(expect_echo(fd, 10) == 1);
+	on_lcore(0, take_all_memory, NULL);
+	send_request(fd, "Echo", 2, 20);
+	send_request(fd, "Echo", 3, 30);
+	send_request(other, "Nothing", 4, 0);
+	NET_AWAIT(rpc_counted(RPC_ANSWERS_HELD_BACK) == 2);
+	NET_CHECK(net_counted(NET_CONNS_LIVE) == 2);
+	on_lcore(0, give_memory_back, NULL);
+	NET_CHECK(expect_echo(fd, 20) == 2);
+	NET_CHECK(expect_echo(fd, 30) == 3);
+	NET_CHECK(raw_read_frame(other, &in) && in.meta.error_code == XR_RPC_ENOMETHOD && in.meta.correlation_id == 4);
+	raw_in_clear(&in);
+	close(fd);
+	close(other);
+	xr_stop();
+}
+
+static void
+with_little_memory(void (*peer)(void *arg))
+{
+	net_up(1, "--pool_max_mb", "32", "--rdma_memory_pool_initial_size_mb", "32", NULL);
+	g_server = echo_server();
+	net_run(peer, NULL);
+	xr_rpc_server_close(g_server);
+	net_down();
+}
+
+static void
+test_answers_wait_for_memory(void)
+{
+	with_little_memory(answer_later);
+}
+
+/* Who waits may go. */
+static void
+leave_while_waiting(void *arg)
+{
+	int fd = connect_to_server();
+
+	(void)arg;
+	on_lcore(0, take_all_memory, NULL);
+	send_request(fd, "Echo", 1, 10);
+	NET_AWAIT(rpc_counted(RPC_ANSWERS_HELD_BACK) == 1);
+	raw_reset(fd);
+	NET_AWAIT(net_counted(NET_CONNS_LIVE) == 0);
+	NET_CHECK(rpc_counted(RPC_ANSWERS_DROPPED) == 1);
+	on_lcore(0, give_memory_back, NULL);
+	xr_stop();
+}
+
+static void
+test_leaving_while_waiting(void)
+{
+	with_little_memory(leave_while_waiting);
+}
+
 UNIT_SUITE("rpc server call", {"answers in any order", test_any_order}, {"answers of many threads", test_many_threads},
 	   {"an error from another thread", test_fail_from_elsewhere}, {"an answer of nothing", test_answer_nothing},
 	   {"answers of other lcores", test_lcores}, {"answers to a connection that is gone", test_connection_gone},
-	   {"log_id and timeout are told", test_told});
+	   {"log_id and timeout are told", test_told}, {"answers wait for memory", test_answers_wait_for_memory},
+	   {"who waits for an answer may go", test_leaving_while_waiting});
