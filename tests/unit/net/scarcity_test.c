@@ -2,6 +2,8 @@
 
 /* Peers whose messages want all of the pool: nobody is lost, nobody waits for ever, and small ones are not stopped. */
 
+#include "mem/block.h"
+#include "mem/pool.h"
 #include "net/scarcity.h"
 #include "tests/unit/net/net_fixture.h"
 #include <endian.h>
@@ -253,7 +255,85 @@ test_too_large(void)
 	net_down();
 }
 
+/* ---- no block at all ---- */
+
+#define SOCKETS 20
+
+static struct xr_block *g_blocks[8192];
+static unsigned g_taken;
+static bool g_done;
+
+static void
+take_all_blocks(struct xr_msg *msg, int status)
+{
+	unsigned got;
+
+	(void)msg;
+	(void)status;
+	while ((got = block_alloc_bulk(BLOCK_DEFAULT, g_blocks + g_taken, 8192 - g_taken)) > 0)
+		g_taken += got;
+	__atomic_store_n(&g_done, true, __ATOMIC_RELEASE);
+}
+
+static void
+give_blocks_back(struct xr_msg *msg, int status)
+{
+	(void)msg;
+	(void)status;
+	while (g_taken)
+		block_drop(g_blocks[--g_taken]);
+	__atomic_store_n(&g_done, true, __ATOMIC_RELEASE);
+}
+
+static void
+on_the_other_lcore(void (*fn)(struct xr_msg *msg, int status))
+{
+	static struct xr_msg msg;
+
+	msg = (struct xr_msg)XR_MSG_INIT(fn);
+	__atomic_store_n(&g_done, false, __ATOMIC_RELEASE);
+	NET_CHECK(xr_post(1, &msg) == 0);
+	NET_AWAIT(__atomic_load_n(&g_done, __ATOMIC_ACQUIRE));
+}
+
+/* An lcore that sleeps with starved sockets is woken when another one lets go of the blocks. */
+static void
+starved(void *address)
+{
+	char answer[4];
+	int fds[SOCKETS];
+
+	for (int i = 0; i < SOCKETS; i++)
+		fds[i] = raw_connect(address);
+	NET_AWAIT(net_counted(NET_CONNS_LIVE) == SOCKETS);
+	on_the_other_lcore(take_all_blocks);
+	for (int i = 0; i < SOCKETS; i++)
+		raw_send(fds[i], "wait", 4);
+	NET_AWAIT(net_counted(NET_READ_STARVED) >= SOCKETS);
+	NET_CHECK(net_counted(NET_BYTES_IN) == 0);
+	on_the_other_lcore(give_blocks_back);
+	for (int i = 0; i < SOCKETS; i++) {
+		NET_CHECK(raw_read(fds[i], answer, 4) && memcmp(answer, "wait", 4) == 0);
+		close(fds[i]);
+	}
+	NET_CHECK(counter_read(&g_pool_counters[POOL_WAKES], NULL) > 0);
+	NET_AWAIT(net_counted(NET_CONNS_LIVE) == 0);
+	xr_stop();
+}
+
+static void
+test_woken_by_another_lcore(void)
+{
+	struct probe probe = {.on_data = probe_echo};
+
+	net_up(2, SMALL_POOL, "--port", "default,mode=event,lcores=0", "--rdma_memory_pool_tls_cache_num=16", NULL);
+	net_run_against(probe_listen(&probe, NULL), starved);
+	ASSERT_EQ(net_counted(NET_CONNS_FAILED), 0);
+	net_down();
+}
+
 UNIT_SUITE("scarcity", {"halves of messages wait for each other's end", test_halves_on_one_lcore},
 	   {"halves on several lcores", test_halves_on_several}, {"peers that stop are ended", test_peers_that_stop},
 	   {"a slow peer that nobody waits for", test_slow_peer},
-	   {"a message that the pool can't hold", test_too_large});
+	   {"a message that the pool can't hold", test_too_large},
+	   {"starved sockets are woken by another lcore", test_woken_by_another_lcore});
