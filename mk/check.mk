@@ -18,6 +18,7 @@ check: packages
 
 check-full: export XR_BURST_S ?= 20
 check-full: export XR_STRESS_S ?= 10
+check-full: export XR_LIMIT_ROUNDS ?= 3
 check-full: packages
 	@mk/check "$(MAKE)" $(FULL_PARTS)
 
