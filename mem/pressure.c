@@ -222,13 +222,22 @@ pressure_capacity_bytes(enum block_type type)
 	return __atomic_load_n(&pool->blocks, __ATOMIC_RELAXED) * block_bytes(type) + unmapped_bytes(pool);
 }
 
+/* Also those in the caches of other lcores and on their way home: they come when somebody is short of them. */
+static size_t
+free_blocks(struct pool *pool)
+{
+	size_t boxed = outbox_count(pool), count;
+
+	pthread_mutex_lock(&pool->lock);
+	count = pool->idle + pressure_cached(pool) + boxed;
+	pthread_mutex_unlock(&pool->lock);
+	return count;
+}
+
 size_t
 pressure_available_bytes(enum block_type type)
 {
-	const struct pool *pool = block_home(type);
+	struct pool *pool = block_home(type);
 
-	if (!pool)
-		return 0;
-	return (__atomic_load_n(&pool->idle, __ATOMIC_RELAXED) + block_cache_count(type)) * block_bytes(type) +
-	       unmapped_bytes(pool);
+	return pool ? free_blocks(pool) * block_bytes(type) + unmapped_bytes(pool) : 0;
 }

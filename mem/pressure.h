@@ -13,10 +13,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of all blocks of the type that the calling thread's node has or may still map under every limit. */
+/*
+ * Bytes of all blocks of the type that the calling thread's node has or may still map under every limit. Relaxed reads,
+ * no lock: may be a little old.
+ */
 size_t pressure_capacity_bytes(enum block_type type);
 
-/* Of those the bytes that nobody uses: free, or not mapped yet. Relaxed reads, no lock: may be a little old. */
+/*
+ * Of those the bytes that nobody uses: free, whichever cache they are in, or not mapped yet. Takes the pool's lock: not
+ * for each message. May be a little off, and more than there is for a moment.
+ */
 size_t pressure_available_bytes(enum block_type type);
 
 /*

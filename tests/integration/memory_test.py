@@ -5,7 +5,7 @@
 import struct
 import threading
 
-from harness import Client, Server, expect, expect_equal, main, receive, test
+from harness import CPUS, Client, Server, Skip, expect, expect_equal, main, receive, test
 
 POOL = ("--rdma_memory_pool_initial_size_mb=32", "--rdma_memory_pool_max_regions=1")
 
@@ -118,6 +118,19 @@ def answers_that_nobody_reads_stop_no_other():
         connection.close()
     counters = expect_clean(server)
     expect(counters["conn_reservations_waited"] > 0, "the pool was never at its limit")
+
+
+@test
+def a_large_message_has_what_other_lcores_cache():
+    if len(CPUS) < 2:
+        raise Skip("one processor")
+    server = Server("--pool_max_mb=64", "--rdma_memory_pool_tls_cache_num=4096", cpu=f"{CPUS[0]},{CPUS[1]}")
+    for threads, size in ((2, 16000000), (1, 44000000), (1, 44000000)):
+        client = Client(server.address, "--thread_num", threads, "--attachment_size", size, "--test_iterations", 20,
+                        "--rpc_timeout_ms", 20000, "--rdma_memory_pool_max_regions=16")
+        client.finish(timeout=60)
+        expect_equal(client.result()["errors"], 0, f"errors with {size} bytes")
+    expect_clean(server)
 
 
 if __name__ == "__main__":

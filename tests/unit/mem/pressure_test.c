@@ -312,7 +312,7 @@ test_outboxes_hide_nothing(void)
 	fixture_lcore_start(16);
 	count = take_everything();
 	other_start(free_and_live_on, all[--count], &thread);
-	ASSERT_EQ(pressure_available_bytes(BLOCK_DEFAULT), 0);
+	ASSERT_EQ(pressure_available_bytes(BLOCK_DEFAULT), 8192);
 	CU_ASSERT_TRUE(pressure_wait(BLOCK_DEFAULT));
 	ASSERT_EQ(woken(0), 1); /* collecting has brought the block home */
 	all[count] = block_alloc_recv(BLOCK_DEFAULT);
@@ -357,6 +357,7 @@ test_caches_hide_nothing(void)
 	fixture_lcore_start(16);
 	count = take_everything();
 	CU_ASSERT(count < FIXTURE_BLOCKS);
+	ASSERT_EQ(pressure_available_bytes(BLOCK_DEFAULT), (FIXTURE_BLOCKS - count) * 8192);
 	CU_ASSERT_TRUE(pressure_wait(BLOCK_DEFAULT));
 	ASSERT_EQ(woken(1), 1);
 	ASSERT_EQ(woken(0), 0);
