@@ -41,7 +41,7 @@ def it_echoes_beside_a_timer():
                 expect_equal(receive(connection, len(word)), word, "the echo")
             total += len(word) * len(connections)
         exchange(connections[0], os.urandom(TIDE))
-        expect_equal(echo.echoed(), total + TIDE, "bytes that its timer tells")
+        echo.await_echoed(total + TIDE)
         for connection in connections:
             connection.close()
         echo.end()

@@ -25,16 +25,9 @@ class Echo(Program):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
-    def echoed(self):
-        """What its timer tells next."""
-        seen = len(self.stdout.so_far())
-        deadline = time.monotonic() + 5 * SLACK
-        while time.monotonic() < deadline:
-            lines = self.stdout.so_far()[seen:].splitlines()
-            if lines:
-                return int(lines[-1].split()[0])
-            time.sleep(0.05)
-        return self.fail("its timer does not tick")
+    def await_echoed(self, total):
+        """Until its timer, which tells now and then how many bytes it has echoed, tells this."""
+        self.wait_stdout(rf"^{total} ")
 
     def end(self):
         self.interrupt()
