@@ -276,13 +276,26 @@ wait_until(uint64_t at)
 		pthread_cond_timedwait(&g_growth.changed, &g_growth.lock, &time);
 }
 
+/* What a region was to take of the cap hid that from the other pools; what it did not take is theirs again. */
+static void
+look_at_who_waits(void)
+{
+	pthread_mutex_lock(&g_growth.lock);
+	for (unsigned i = 0; i < pool_count(); i++)
+		if (__atomic_load_n(&pool_at(i)->waiting, __ATOMIC_RELAXED) > 0)
+			pool_at(i)->asked = true;
+	pthread_mutex_unlock(&g_growth.lock);
+}
+
 static void
 serve(struct pool *pool)
 {
 	uint64_t due_us;
 
-	if (begin(pool))
+	if (begin(pool)) {
 		grow(pool);
+		look_at_who_waits();
+	}
 	due_us = next_try(pool);
 	pthread_mutex_lock(&g_growth.lock);
 	pool->due_us = due_us;

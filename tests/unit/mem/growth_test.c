@@ -342,6 +342,38 @@ test_ahead_becomes_a_need(void)
 	pressure_set_wake(NULL);
 }
 
+/* A region that is being mapped has its part of the cap; when it fails the part is for the pool that lacked it. */
+static void
+test_cap_comes_back(void)
+{
+	struct lcore lcore = {.index = 7};
+	struct xr_block *block;
+	pthread_t thread;
+	void *large;
+
+	pressure_set_wake(count_wake);
+	t_lcore = &lcore;
+	start(2, 2 * FIXTURE_REGION_BYTES);
+	set_available(0);
+	set_slow(true);
+	ASSERT_FATAL(pthread_create(&thread, NULL, take_large, NULL) == 0);
+	sem_wait(&g_mapping);
+	ASSERT_EQ(pool_get_recv(pool_of(0, BLOCK_DEFAULT), all, FIXTURE_BLOCKS), FIXTURE_BLOCKS);
+	ASSERT_EQ(pool_get_recv(pool_of(0, BLOCK_DEFAULT), &block, 1), 0);
+	ASSERT_EQ(errno, ENOMEM);
+	CU_ASSERT_TRUE(pressure_wait(BLOCK_DEFAULT));
+	set_slow(false);
+	sem_post(&g_map);
+	pthread_join(thread, &large);
+	CU_ASSERT_PTR_NULL(large);
+	set_available(SIZE_MAX);
+	CU_ASSERT_TRUE(has_regions(2));
+	put(FIXTURE_BLOCKS);
+	stop();
+	t_lcore = NULL;
+	pressure_set_wake(NULL);
+}
+
 /* ---- the thread rests ---- */
 
 /* When it will look at the pool again by itself. */
@@ -506,6 +538,6 @@ UNIT_SUITE("growth", {"a region comes ahead of need", test_ahead_of_need},
 	   {"the others go on meanwhile", test_others_go_on}, {"a first region is waited for", test_first_region},
 	   {"it waits for the machine", test_waits_for_the_machine}, {"it spares the machine", test_spares_the_machine},
 	   {"a step ahead of need becomes a need", test_ahead_becomes_a_need},
-	   {"it rests at a limit", test_rests_at_a_limit},
+	   {"a part of the cap comes back", test_cap_comes_back}, {"it rests at a limit", test_rests_at_a_limit},
 	   {"it rests until the machine is asked again", test_rests_until_the_machine_is_asked},
 	   {"beside memory of the application's", test_beside_own_memory}, {"start and stop", test_start_and_stop});
