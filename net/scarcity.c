@@ -102,6 +102,14 @@ hunger_leave(struct hunger *hunger, struct scarcity *scarcity)
 
 /* ---- feeding ---- */
 
+/* Out of the list first: it may be the only one, and its own neighbour. */
+static void
+step_back(struct hunger *hunger, struct cds_list_head *hungry)
+{
+	cds_list_del(&hunger->link);
+	cds_list_add_tail(&hunger->link, hungry);
+}
+
 /* The first is fed until it has enough or there is nothing; who got something steps behind the others. */
 static int
 feed(struct scarcity *scarcity, unsigned kind)
@@ -120,7 +128,7 @@ feed(struct scarcity *scarcity, unsigned kind)
 		if (end == HUNGER_OVER)
 			hunger_leave(first, scarcity);
 		else
-			cds_list_move(&first->link, hungry->prev);
+			step_back(first, hungry);
 		fed++;
 	}
 	return fed;

@@ -485,6 +485,50 @@ test_short_of_blocks(void)
 	rdma_down();
 }
 
+static void
+give_one_back(void *arg)
+{
+	(void)arg;
+	block_drop(g_hoard.blocks[--g_hoard.count]);
+}
+
+/* The only one that waits, which gets its blocks one by one, keeps its place in the queue. */
+static void
+script_fed_bit_by_bit(struct rdma_pair *pair)
+{
+	struct xr_conn *server = pair->server.conn;
+	unsigned starved;
+
+	fake_hold(FAKE_DELIVERY, rdma_qp(pair->client.conn));
+	fake_hold(FAKE_ACK, rdma_qp(pair->client.conn));
+	rdma_pause(server);
+	NET_CHECK(rdma_send(pair->client.conn, 0, 60 * BLOCK_PAYLOAD) == 0);
+	rdma_do(take_all_blocks, NULL);
+	fake_let_go(FAKE_DELIVERY, rdma_qp(pair->client.conn));
+	NET_AWAIT(state(server).starved > 3);
+	rdma_settle();
+	starved = state(server).starved;
+	for (unsigned i = 1; i <= 3; i++) {
+		rdma_do(give_one_back, NULL);
+		NET_AWAIT(state(server).starved == starved - i);
+	}
+	rdma_do(give_blocks_back, NULL);
+	fake_let_go(FAKE_ACK, rdma_qp(pair->client.conn));
+	NET_AWAIT(state(server).starved == 0);
+	rdma_resume(server);
+	AWAIT_BYTES(pair->server, 60 * BLOCK_PAYLOAD);
+}
+
+static void
+test_fed_bit_by_bit(void)
+{
+	struct rdma_pair pair = {.server.on_data = check_pattern};
+
+	rdma_up("--pool_max_mb", "32", "--conn_input_limit_kb", "128", "--conn_output_limit_kb", "16384", NULL);
+	rdma_pair_run(&pair, script_fed_bit_by_bit);
+	rdma_down();
+}
+
 /* Others have the blocks, and for long: the connection waits, says so, and goes on when they have come home. */
 static void
 script_starved_for_long(struct rdma_pair *pair)
@@ -619,7 +663,8 @@ UNIT_SUITE("recv", {"memory of the application's own", test_own_memory},
 	   {"who does not take holds the peer back", test_hold}, {"both sides full and both holding", test_both_hold},
 	   {"nobody is held back below what is needed", test_need},
 	   {"what is taken is reported while the rest is held", test_takes_a_little},
-	   {"without blocks nothing is lost", test_short_of_blocks}, {"without blocks for long", test_starved_for_long},
+	   {"without blocks nothing is lost", test_short_of_blocks},
+	   {"blocks that come one by one", test_fed_bit_by_bit}, {"without blocks for long", test_starved_for_long},
 	   {"without blocks before the handshake has ended", test_early_starves},
 	   {"a message that the pool can't hold", test_too_large},
 	   {"what was copied for want of blocks can be sent on", test_forward});
