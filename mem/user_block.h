@@ -5,13 +5,13 @@
 /* The descriptor that stands for user memory where the pool's blocks have their header. */
 
 #include "mem/block.h"
+#include "mem/mem.h"
 #include "mem/user_range.h"
-#include <errno.h>
 
 struct user_block {
 	struct xr_block block; /* of type BLOCK_TYPES */
 	void *data;
-	struct user_range *range; /* held; NULL: memory that no device knows */
+	struct user_range *range; /* held; NULL: memory without a key */
 	xr_free_fn *free_fn;	  /* NULL: static memory */
 	union {
 		void *arg;
@@ -40,11 +40,14 @@ user_block_of(struct xr_block *block)
 	return (struct user_block *)block;
 }
 
-/* The memory's key for a device. -ENODEV: the device does not know it. */
+/*
+ * The memory's key for a device: its range's, or the pool's when it lies in one. -ENODEV, -ERANGE: the device does not
+ * know it.
+ */
 static inline int
 user_block_lkey(const struct user_block *user, unsigned device, uint32_t *lkey)
 {
-	return user->range ? user_range_lkey(user->range, device, lkey) : -ENODEV;
+	return user->range ? user_range_lkey(user->range, device, lkey) : mem_lkey(device, user->data, lkey);
 }
 
 /* Each lcore keeps freed descriptors for reuse; other threads don't. */

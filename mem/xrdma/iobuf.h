@@ -36,7 +36,10 @@ struct xr_iobuf {
 		0     \
 	}
 
-/** The library's own key of registered user memory; XR_MEM_KEY_NONE: memory that no device knows, for TCP. */
+/**
+ * The library's own key of registered user memory. XR_MEM_KEY_NONE: memory without one, which goes over TCP; over RDMA
+ * only when it lies in a block of the pool's.
+ */
 typedef uint64_t xr_mem_key;
 #define XR_MEM_KEY_NONE ((xr_mem_key)0)
 

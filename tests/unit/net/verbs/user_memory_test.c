@@ -376,6 +376,56 @@ test_unregistered(void)
 	rdma_down();
 }
 
+#define LENT_BYTES 1000u
+
+static char *g_lent;
+
+/* Bytes of a block that the application holds, lent without a key. */
+static void
+lend_block(void *arg)
+{
+	struct rdma_pair *pair = arg;
+	struct xr_iobuf *held = pair->arg, out = XR_IOBUF_INIT;
+	char scratch[LENT_BYTES];
+
+	fill_pattern((uint8_t *)scratch, 0, sizeof scratch);
+	NET_CHECK(xr_iobuf_append(held, scratch, sizeof scratch) == 0);
+	g_lent = (char *)xr_iobuf_peek(held, 0, LENT_BYTES, scratch);
+	NET_CHECK(g_lent != scratch);
+	NET_CHECK(xr_iobuf_append_user(&out, g_lent, LENT_BYTES, XR_MEM_KEY_NONE, count_free, NULL) == 0);
+	NET_CHECK(xr_conn_send(pair->client.conn, &out) == 0);
+}
+
+static void
+let_go(void *arg)
+{
+	xr_iobuf_clear(arg);
+}
+
+static void
+script_pool_memory(struct rdma_pair *pair)
+{
+	struct fake_request sent = {.num_sge = 0};
+
+	rdma_do(lend_block, pair);
+	NET_AWAIT(PROBE_READ(pair->server.bytes) == LENT_BYTES && PROBE_READ(g_freed) == 1);
+	NET_CHECK(fake_request(rdma_qp(pair->client.conn), FAKE_SQ, 0, &sent) && sent.num_sge == 1);
+	NET_CHECK(!(sent.send_flags & IBV_SEND_INLINE) && sent.sge[0].addr == (uintptr_t)g_lent);
+	rdma_do(let_go, pair->arg);
+}
+
+static void
+test_pool_memory(void)
+{
+	struct xr_iobuf held = XR_IOBUF_INIT;
+	struct rdma_pair pair = {.server.on_data = take_pattern_only, .arg = &held};
+
+	rdma_up(NULL);
+	g_freed = 0;
+	rdma_pair_run(&pair, script_pool_memory);
+	rdma_down();
+}
+
 /* ---- a card that comes later ---- */
 
 /* The cards go and come again, before any connection. */
@@ -603,7 +653,7 @@ UNIT_SUITE("user_memory", {"two cards, each with its own key", test_two_cards},
 	   {"a range in flight is busy", test_in_flight},
 	   {"a connection that fails lets go of its memory", test_cut_off},
 	   {"short memory goes with the request", test_short}, {"ranges come and go under load", test_random},
-	   {"unregistered memory is refused", test_unregistered},
+	   {"unregistered memory is refused", test_unregistered}, {"the pool's memory needs no key", test_pool_memory},
 	   {"a card that comes later knows the range", test_later_card},
 	   {"a card that lacks the range is used for the rest", test_lacking_card},
 	   {"a registration that a card refuses", test_refused_registration},
