@@ -32,7 +32,7 @@ XR_API uint64_t xr_now_us(void);
  * What the application calls on that thread outside of callbacks (xr_conn_send(), xr_timer_arm(), ...) is done by the
  * next xr_worker_progress(), and the wait that was prepared before knows nothing of it. So prepare last, right before
  * each wait: a libuv program does it in a uv_prepare_t (apps/examples/uv-echo.c). From other threads xr_post() wakes
- *the loop as it wakes any worker: the descriptor becomes readable.
+ * the loop as it wakes any worker: the descriptor becomes readable.
  */
 
 /** A timeout that is none. */
