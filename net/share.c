@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "net/share.h"
+#include <stdint.h>
 
 /* Parts of a pool, in sixteenths. */
 #define PART(pool, sixteenths) ((pool)->capacity / 16 * (sixteenths))
@@ -43,6 +44,8 @@ share_blocks(size_t bytes, enum block_type type)
 {
 	size_t payload = block_payload_bytes(type);
 
+	if (bytes > SIZE_MAX / 2)
+		return SIZE_MAX;
 	return (bytes + payload - 1) / payload * block_bytes(type);
 }
 

@@ -35,7 +35,7 @@ size_t share_of_free(const struct share_pool *pool);
 /* What one message that is not whole may pin without a reservation: all of them together less than 1/8 of the pool. */
 size_t share_of_partial(const struct share_pool *pool);
 
-/* What so many bytes of input pin when they arrive in full blocks. */
+/* What so many bytes of input pin when they arrive in full blocks; SIZE_MAX: more than can be counted. */
 size_t share_blocks(size_t bytes, enum block_type type);
 
 /* The largest reservation that can be had when everything is at home but the receives of open connections. */

@@ -4,6 +4,7 @@
 
 #include "net/share.h"
 #include "tests/unit/unit.h"
+#include <stdint.h>
 
 #define MIB ((size_t)1 << 20)
 
@@ -80,6 +81,11 @@ test_blocks(void)
 	ASSERT_EQ(share_blocks(8160, BLOCK_DEFAULT), 8192);
 	ASSERT_EQ(share_blocks(8161, BLOCK_DEFAULT), 16384);
 	ASSERT_EQ(share_blocks(4 * MIB, BLOCK_HUGE), 6 * MIB);
+	for (enum block_type type = 0; type < BLOCK_TYPES; type++) {
+		ASSERT_EQ(share_blocks(SIZE_MAX, type), SIZE_MAX);
+		CU_ASSERT(share_blocks(SIZE_MAX / 2, type) > SIZE_MAX / 2);
+		CU_ASSERT(share_blocks(SIZE_MAX / 2 + 1, type) > SIZE_MAX / 2);
+	}
 }
 
 static void
