@@ -329,8 +329,8 @@ input_check_peer(struct cds_list_head *entry)
 	uint64_t patience_us = (uint64_t)option_int(&g_conn_starved_ms) * 1000;
 	char peer[ADDRESS_TEXT_BYTES];
 
-	if (!ledger_granted(&conn->claim.claim) || conn->hold_input || conn->paused || conn->tcp.starved ||
-	    conn->hungry || !ledger_waited_for(type_of(conn)) || xr_now_us() - conn->claim.seen_us < patience_us)
+	if (!ledger_granted(&conn->claim.claim) || conn->hold_input || conn->tcp.starved || conn->hungry ||
+	    !ledger_waited_for(type_of(conn)) || xr_now_us() - conn->claim.seen_us < patience_us)
 		return false;
 	address_format(&conn->peer, peer);
 	log_limited(

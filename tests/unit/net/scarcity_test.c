@@ -230,6 +230,44 @@ test_slow_peer(void)
 	net_down();
 }
 
+/* ---- peers that stop while the application has paused ---- */
+
+static void
+take_and_pause(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in)
+{
+	take_or_echo(probe, conn, in);
+	if (xr_iobuf_size(in) >= MESSAGE / 8)
+		xr_conn_pause(conn);
+}
+
+/* Paused or not: what is reserved for a peer that sends nothing is what the others wait for. */
+static void
+stopped_and_paused(void *address)
+{
+	int fds[PEERS];
+
+	for (int i = 0; i < PEERS; i++) {
+		fds[i] = raw_connect(address);
+		begin_message(fds[i], MESSAGE);
+		send_some(fds[i], MESSAGE / 2);
+	}
+	NET_AWAIT(net_counted(NET_RESERVATIONS_WAITED) > 0);
+	NET_AWAIT(net_counted(NET_GIVEN_UP) > 0);
+	for (int i = 0; i < PEERS; i++)
+		close(fds[i]);
+	xr_stop();
+}
+
+static void
+test_peers_that_stop_while_paused(void)
+{
+	struct probe probe = {.on_data = take_and_pause};
+
+	net_up(2, SMALL_POOL, "--port", "default,mode=event", "--conn_starved_ms=300", NULL);
+	net_run_against(probe_listen(&probe, NULL), stopped_and_paused);
+	net_down();
+}
+
 /* ---- a message that can't be ---- */
 
 static void
@@ -334,6 +372,7 @@ test_woken_by_another_lcore(void)
 
 UNIT_SUITE("scarcity", {"halves of messages wait for each other's end", test_halves_on_one_lcore},
 	   {"halves on several lcores", test_halves_on_several}, {"peers that stop are ended", test_peers_that_stop},
+	   {"peers that stop are ended, paused or not", test_peers_that_stop_while_paused},
 	   {"a slow peer that nobody waits for", test_slow_peer},
 	   {"a message that the pool can't hold", test_too_large},
 	   {"starved sockets are woken by another lcore", test_woken_by_another_lcore});
