@@ -568,7 +568,7 @@ xr_conn_need(struct xr_conn *conn, size_t bytes)
 {
 	assert_owner(conn);
 	conn->need = bytes ? bytes : 1;
-	if (conn->hold_input)
+	if (conn->hold_input && conn->state == CONN_OPEN)
 		input_review(conn);
 }
 

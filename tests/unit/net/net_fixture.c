@@ -2,6 +2,7 @@
 
 #include "tests/unit/net/net_fixture.h"
 #include "net/address.h"
+#include "net/turn.h"
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -194,10 +195,27 @@ net_run_against(struct xr_listener *listener, void (*fn)(void *address))
 	net_run(fn, address);
 }
 
+/* No connection has left anything in the sums that others' shares come from. */
+static void
+check_ledgers(void)
+{
+	ASSERT_EQ(g_ledgers_waiting, 0);
+	for (unsigned i = 0; i < lcore_count(); i++) {
+		const struct net_lcore *net = net_lcore_at(i);
+
+		ASSERT_EQ(net->scarcity.waiting, 0);
+		for (unsigned type = 0; type < BLOCK_TYPES; type++) {
+			ASSERT_EQ(net->sums.promised[type], 0);
+			ASSERT_EQ(net->sums.partial[type], 0);
+		}
+	}
+}
+
 void
 net_down(void)
 {
 	ASSERT_EQ(net_counted(NET_CONNS_LIVE), 0);
+	check_ledgers();
 	xr_fini();
 	xr_log_set_sink(NULL, NULL);
 	CU_ASSERT_FALSE(net_logged("still in use"));

@@ -268,6 +268,43 @@ test_peers_that_stop_while_paused(void)
 	net_down();
 }
 
+/* ---- what is needed by who has ended ---- */
+
+/* Held back, as nothing is taken; and looked at once more. */
+static void
+abort_then_need(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in)
+{
+	(void)probe;
+	xr_conn_resume(conn);
+	if (net_counted(NET_INPUT_HELD) == 0)
+		return;
+	xr_conn_abort(conn, 0);
+	xr_conn_need(conn, xr_iobuf_size(in) + (1 << 20));
+}
+
+static void
+send_until_the_end(void *address)
+{
+	int fd = raw_connect(address);
+
+	begin_message(fd, MESSAGE);
+	send_some(fd, 2 << 20);
+	NET_CHECK(raw_await_end(fd) != -EAGAIN);
+	close(fd);
+	xr_stop();
+}
+
+static void
+test_need_after_the_end(void)
+{
+	struct probe probe = {.on_data = abort_then_need};
+
+	net_up(1, SMALL_POOL, "--conn_input_limit_kb=64", NULL);
+	net_run_against(probe_listen(&probe, NULL), send_until_the_end);
+	ASSERT_EQ(net_counted(NET_INPUT_HELD), 1);
+	net_down();
+}
+
 /* ---- a message that can't be ---- */
 
 static void
@@ -374,5 +411,6 @@ UNIT_SUITE("scarcity", {"halves of messages wait for each other's end", test_hal
 	   {"halves on several lcores", test_halves_on_several}, {"peers that stop are ended", test_peers_that_stop},
 	   {"peers that stop are ended, paused or not", test_peers_that_stop_while_paused},
 	   {"a slow peer that nobody waits for", test_slow_peer},
+	   {"who has ended needs nothing", test_need_after_the_end},
 	   {"a message that the pool can't hold", test_too_large},
 	   {"starved sockets are woken by another lcore", test_woken_by_another_lcore});
