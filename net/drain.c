@@ -72,10 +72,6 @@ ask(struct xr_timer *timer)
 	struct net_lcore *net = net_of(caa_container_of(timer, struct drain, ask));
 	struct xr_conn *conn;
 
-	if (__atomic_load_n(&g_accepting, __ATOMIC_ACQUIRE)) {
-		xr_timer_arm(timer, ASK_AFTER_US, 0);
-		return;
-	}
 	cds_list_for_each_entry (conn, &net->conns, all)
 		conn_drain(conn);
 	net->drain.phase = DRAIN_ASKED;
@@ -125,12 +121,23 @@ begin(struct xr_msg *msg, int status)
 		return;
 	net->drain.phase = DRAIN_BEGUN;
 	listeners_stop(net);
-	__atomic_sub_fetch(&g_accepting, 1, __ATOMIC_RELEASE);
 	cds_list_for_each_entry (conn, &net->conns, all)
 		conn_mark(conn);
 	if (net->lcore == lcore_main())
 		announce();
-	xr_timer_arm(&net->drain.ask, ASK_AFTER_US, 0);
+	if (__atomic_sub_fetch(&g_accepting, 1, __ATOMIC_ACQ_REL) == 0)
+		for (unsigned i = 0; i < lcore_count(); i++)
+			xr_post(lcore_at(i)->id, &net_lcore_at(i)->drain.all_closed);
+}
+
+/* No lcore hands connections over any more; those that are on their way came before this. */
+static void
+all_closed(struct xr_msg *msg, int status)
+{
+	struct drain *drain = caa_container_of(msg, struct drain, all_closed);
+
+	if (status == 0)
+		xr_timer_arm(&drain->ask, ASK_AFTER_US, 0);
 }
 
 void
@@ -138,6 +145,7 @@ drain_lcore_init(struct drain *drain)
 {
 	drain->phase = DRAIN_NONE;
 	drain->begin = (struct xr_msg)XR_MSG_INIT(begin);
+	drain->all_closed = (struct xr_msg)XR_MSG_INIT(all_closed);
 	drain->ask = (struct xr_timer)XR_TIMER_INIT(ask);
 }
 

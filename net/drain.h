@@ -25,7 +25,7 @@ enum drain_phase {
 /* What an lcore needs for it. */
 struct drain {
 	enum drain_phase phase;
-	struct xr_msg begin;
+	struct xr_msg begin, all_closed;
 	struct xr_timer ask;
 };
 
