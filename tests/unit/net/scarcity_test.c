@@ -305,6 +305,104 @@ test_need_after_the_end(void)
 	net_down();
 }
 
+/* ---- all of it at random ---- */
+
+#define GUESTS 6
+#define VISITS 40
+
+/* Now and then an application thinks better of what it needs, or of the connection. */
+static void
+take_or_waver(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in)
+{
+	static __thread unsigned seed = 7;
+
+	switch (rand_r(&seed) % 64) {
+	case 0:
+		xr_conn_abort(conn, 0);
+		xr_conn_need(conn, MESSAGE);
+		return;
+	case 1:
+		xr_conn_need(conn, 1 + (unsigned)rand_r(&seed) % MESSAGE);
+		xr_conn_resume(conn);
+		return;
+	case 2:
+		xr_conn_pause(conn);
+		xr_conn_resume(conn);
+		return;
+	default:
+		take_or_echo(probe, conn, in);
+	}
+}
+
+/* A message, or a part of it; and an end to it. What the other side has ended takes nothing, which is all the same. */
+static void
+visit(const char *address, unsigned *seed)
+{
+	uint32_t size = rand_r(seed) % 4 ? MESSAGE : 1000 + (unsigned)rand_r(seed) % 100000;
+	char head[5] = "m", answer;
+	int fd = raw_connect(address), how = rand_r(seed) % 4;
+	size_t left = how ? (unsigned)rand_r(seed) % size : size - sizeof head;
+
+	memcpy(head + 1, &size, sizeof size);
+	if (send(fd, head, sizeof head, MSG_NOSIGNAL) != (ssize_t)sizeof head)
+		left = 0;
+	while (left) {
+		ssize_t sent = send(fd, g_bytes, left < sizeof g_bytes ? left : sizeof g_bytes, MSG_NOSIGNAL);
+
+		if (sent <= 0)
+			break;
+		left -= (size_t)sent;
+	}
+	if (how == 0)
+		(void)!recv(fd, &answer, 1, 0);
+	if (how == 1)
+		raw_reset(fd);
+	else
+		close(fd);
+}
+
+struct guest {
+	pthread_t thread;
+	const char *address;
+	unsigned seed;
+};
+
+static void *
+visit_often(void *arg)
+{
+	struct guest *guest = arg;
+
+	for (unsigned i = 0; i < VISITS; i++)
+		visit(guest->address, &guest->seed);
+	return NULL;
+}
+
+static void
+guests(void *address)
+{
+	struct guest guests[GUESTS];
+
+	for (unsigned i = 0; i < GUESTS; i++) {
+		guests[i] = (struct guest){.address = address, .seed = i + 1};
+		NET_CHECK(pthread_create(&guests[i].thread, NULL, visit_often, &guests[i]) == 0);
+	}
+	for (unsigned i = 0; i < GUESTS; i++)
+		pthread_join(guests[i].thread, NULL);
+	NET_AWAIT(net_counted(NET_CONNS_LIVE) == 0);
+	xr_stop();
+}
+
+static void
+test_at_random(void)
+{
+	struct probe probe = {.on_data = take_or_waver};
+
+	net_up(3, SMALL_POOL, "--port", "default,mode=event", NULL);
+	net_run_against(probe_listen(&probe, NULL), guests);
+	CU_ASSERT(net_counted(NET_RESERVATIONS) > 0);
+	net_down();
+}
+
 /* ---- a message that can't be ---- */
 
 static void
@@ -412,5 +510,6 @@ UNIT_SUITE("scarcity", {"halves of messages wait for each other's end", test_hal
 	   {"peers that stop are ended, paused or not", test_peers_that_stop_while_paused},
 	   {"a slow peer that nobody waits for", test_slow_peer},
 	   {"who has ended needs nothing", test_need_after_the_end},
+	   {"whatever comes and goes leaves nothing behind", test_at_random},
 	   {"a message that the pool can't hold", test_too_large},
 	   {"starved sockets are woken by another lcore", test_woken_by_another_lcore});
