@@ -73,7 +73,7 @@ def a_frame_that_the_pool_cannot_hold_ends_its_connection_alone():
     server = Server(*POOL, mode="event")
     hoarders = [server.connect() for _ in range(8)]
     for hoarder in hoarders:
-        hoarder.settimeout(0.2)
+        hoarder.settimeout(20)  # the end comes as soon as the server has read enough, however busy the machine is
         try:
             hoarder.sendall(b"PRPC" + struct.pack(">II", 60 << 20, 40) + bytes(8 << 20))
         except OSError:
