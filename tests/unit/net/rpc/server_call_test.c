@@ -239,6 +239,7 @@ answer_the_dead(void *arg)
 		send_request(fd, "Hold", i, 5000);
 		calls[i] = held_take();
 	}
+	NET_AWAIT(net_counted(NET_CONNS_LIVE) == 2);
 	close(fd);
 	NET_AWAIT(net_counted(NET_CONNS_LIVE) == 1);
 	reply_echo(calls[0]);
