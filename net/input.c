@@ -250,12 +250,19 @@ input_over(struct xr_conn *conn)
 	conn->scarce = false;
 }
 
-/* An application that has paused wants nothing now, so it must not stand in others' way. */
+/*
+ * An application that has paused wants nothing now, so it must not stand in others' way. Its message is not whole all
+ * the same: when it goes on, only more memory sets that free.
+ */
 static bool
 paused_must_hold(struct xr_conn *conn)
 {
+	bool hold;
+
 	end_claim(conn);
-	return too_much_untaken(conn, limits_of(conn)->of_partial);
+	hold = too_much_untaken(conn, limits_of(conn)->of_partial);
+	count_partial(conn, conn->in_pinned);
+	return hold;
 }
 
 /* A message that has its reservation is read to its end, come what may: others wait for what it was promised. */

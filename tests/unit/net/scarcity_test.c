@@ -268,6 +268,53 @@ test_peers_that_stop_while_paused(void)
 	net_down();
 }
 
+/* ---- halves that paused applications leave there ---- */
+
+#define PAUSED 80
+
+static void
+need_and_pause(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in)
+{
+	char first = 0;
+
+	take_or_echo(probe, conn, in);
+	if (xr_iobuf_copy_out(in, 0, &first, 1) == 1 && first == 'm')
+		xr_conn_pause(conn);
+}
+
+/* Together they are more than the pool, and have less than an eighth of it. */
+static void
+paused_halves(void *address)
+{
+	int fds[PAUSED];
+
+	for (int i = 0; i < PAUSED; i++) {
+		fds[i] = raw_connect(address);
+		begin_message(fds[i], MESSAGE);
+	}
+	for (int round = 0; round < 4; round++)
+		for (int i = 0; i < PAUSED; i++)
+			while (send(fds[i], g_bytes, sizeof g_bytes, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+				;
+	expect_echo(address);
+	NET_CHECK(net_counted(NET_READ_STARVED) == 0);
+	NET_CHECK(net_counted(NET_BYTES_IN) < (size_t)8 << 20);
+	for (int i = 0; i < PAUSED; i++)
+		raw_reset(fds[i]);
+	NET_AWAIT(net_counted(NET_CONNS_LIVE) == 0);
+	xr_stop();
+}
+
+static void
+test_paused_halves(void)
+{
+	struct probe probe = {.on_data = need_and_pause};
+
+	net_up(2, SMALL_POOL, "--port", "default,mode=event", NULL);
+	net_run_against(probe_listen(&probe, NULL), paused_halves);
+	net_down();
+}
+
 /* ---- what is needed by who has ended ---- */
 
 /* Held back, as nothing is taken; and looked at once more. */
@@ -509,6 +556,7 @@ UNIT_SUITE("scarcity", {"halves of messages wait for each other's end", test_hal
 	   {"halves on several lcores", test_halves_on_several}, {"peers that stop are ended", test_peers_that_stop},
 	   {"peers that stop are ended, paused or not", test_peers_that_stop_while_paused},
 	   {"a slow peer that nobody waits for", test_slow_peer},
+	   {"halves that paused applications leave there", test_paused_halves},
 	   {"who has ended needs nothing", test_need_after_the_end},
 	   {"whatever comes and goes leaves nothing behind", test_at_random},
 	   {"a message that the pool can't hold", test_too_large},
