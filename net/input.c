@@ -10,6 +10,8 @@
 
 #define SPARSE 4 /* input that pins more than this many times its size is copied together */
 
+#define PROGRESS_PARTS 16 /* one of a message's parts is what a peer has to send within conn_starved_ms */
+
 #define TURN_BYTES (256u << 10) /* of one connection in one turn: the others get theirs */
 
 static enum block_type
@@ -186,7 +188,7 @@ go_on(struct xr_conn *conn, size_t size)
 
 	count_partial(conn, 0);
 	ledger_progress(&claim->claim, share_blocks(conn->need - size, type_of(conn)));
-	if (size != claim->seen) {
+	if (size - claim->seen >= conn->need / PROGRESS_PARTS) {
 		claim->seen = size;
 		claim->seen_us = xr_now_us();
 	}
@@ -328,6 +330,13 @@ input_review_squeezed(struct cds_list_head *entry)
 	return conn->hold_input != held;
 }
 
+/* As long as it is not, its peer is not to blame that nothing comes. */
+static bool
+is_read(const struct xr_conn *conn)
+{
+	return ledger_granted(&conn->claim.claim) && !conn->hold_input && !conn->tcp.starved && !conn->hungry;
+}
+
 bool
 input_check_peer(struct cds_list_head *entry)
 {
@@ -336,13 +345,14 @@ input_check_peer(struct cds_list_head *entry)
 	uint64_t patience_us = (uint64_t)option_int(&g_conn_starved_ms) * 1000;
 	char peer[ADDRESS_TEXT_BYTES];
 
-	if (!ledger_granted(&conn->claim.claim) || conn->hold_input || conn->tcp.starved || conn->hungry ||
-	    !ledger_waited_for(type_of(conn)) || xr_now_us() - conn->claim.seen_us < patience_us)
+	if (!is_read(conn))
+		conn->claim.seen_us = xr_now_us();
+	if (!ledger_waited_for(type_of(conn)) || xr_now_us() - conn->claim.seen_us < patience_us)
 		return false;
 	address_format(&conn->peer, peer);
 	log_limited(
 		&limit, XR_LOG_WARNING,
-		"connection with %s closed: for conn_starved_ms it has sent nothing more of a message of %zu bytes, and "
+		"connection with %s closed: for conn_starved_ms it has sent less than 1/16 of a message of %zu bytes, and "
 		"other connections wait for the memory that is reserved for it",
 		peer, conn->need);
 	net_count(NET_GIVEN_UP, 1);

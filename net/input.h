@@ -23,8 +23,8 @@ struct xr_conn;
 struct input_claim {
 	struct claim claim;
 	struct cds_list_head entry; /* in the lcore's list of claims */
-	size_t seen;		    /* bytes of input when the peer was heard of last */
-	uint64_t seen_us;
+	size_t seen;		    /* bytes of input when the peer had made some progress last */
+	uint64_t seen_us;	    /* when that was, or when this side did not read last */
 };
 
 /* After the application's turn, and whenever the input or what is needed has changed. May end the connection. */
@@ -47,7 +47,7 @@ bool input_review_claim(struct cds_list_head *entry);
 /* There may be more again. */
 bool input_review_squeezed(struct cds_list_head *entry);
 
-/* A peer that does not send what it has a reservation for, while others wait for one: its connection ends in time. */
+/* A peer that hardly sends what it has a reservation for, while others wait for one: its connection ends in time. */
 bool input_check_peer(struct cds_list_head *entry);
 
 #endif

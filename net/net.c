@@ -27,8 +27,9 @@ const struct xr_option g_net_options[] = {
 		 "how long a close may take to flush and to see the peer's end"),
 	LIVE_INT(drain_ms, "5000", 0, 3600000, "MS",
 		 "how long a stop waits for calls and connections in work to end; 0: not at all"),
-	LIVE_INT(conn_starved_ms, "10000", 1, 3600000, "MS",
-		 "how long a peer may stop within a message whose memory is reserved while others wait for theirs"),
+	LIVE_INT(
+		conn_starved_ms, "10000", 1, 3600000, "MS",
+		"how long a peer may take for 1/16 of a message whose memory is reserved while others wait for theirs"),
 	LIVE_INT(connect_timeout_ms, "3000", 1, 3600000, "MS", "how long a dial may take to connect"),
 	LIVE_INT(rdma_handshake_timeout_ms, "3000", 1, 3600000, "MS",
 		 "how long an RDMA handshake may take from the first byte of its hello"),

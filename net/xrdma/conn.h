@@ -35,7 +35,7 @@ struct xr_conn_ops {
 	void (*on_writable)(struct xr_conn *conn);
 	/**
 	 * The last call. reason 0: closed by either side after all data; else a negative errno: -ECONNRESET, -EPROTO,
-	 * -ETIMEDOUT (a deadline passed; also conn_starved_ms, when the peer stopped within a message whose memory
+	 * -ETIMEDOUT (a deadline passed; also conn_starved_ms, when the peer stalled within a message whose memory
 	 * others wait for), -EMSGSIZE (the pool can never hold its message, see xr_conn_need()), -ECANCELED (cut off by
 	 * the end of xr_run()), -XR_ERDMA, or what xr_conn_abort() was given. What came before the peer's end or its
 	 * reset has been delivered; a paused connection waits with its end until it is resumed, but not with a reset.
