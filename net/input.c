@@ -170,8 +170,8 @@ ask(struct xr_conn *conn, size_t size)
 	claim->home = conn->home;
 	claim->type = conn->in_type;
 	claim->need = conn->need;
-	conn->claim.seen = size;
-	conn->claim.seen_us = xr_now_us();
+	conn->claim.seen = conn->claim.mark = size;
+	conn->claim.mark_us = xr_now_us();
 	conn->scarce = true;
 	net_count(NET_RESERVATIONS, 1);
 	if (!ledger_ask(claim, whole, share_blocks(conn->need - size, type_of(conn)), conn->dialled))
@@ -187,10 +187,11 @@ go_on(struct xr_conn *conn, size_t size)
 	struct input_claim *claim = &conn->claim;
 
 	count_partial(conn, 0);
-	ledger_progress(&claim->claim, share_blocks(conn->need - size, type_of(conn)));
-	if (size - claim->seen >= conn->need / PROGRESS_PARTS) {
-		claim->seen = size;
-		claim->seen_us = xr_now_us();
+	ledger_progress(&claim->claim, share_blocks(claim->claim.need - size, type_of(conn)));
+	claim->seen = size;
+	if (size - claim->mark > claim->claim.need / PROGRESS_PARTS) {
+		claim->mark = size;
+		claim->mark_us = xr_now_us();
 	}
 	if (conn->in_pinned > SPARSE * size)
 		input_compact(conn);
@@ -213,13 +214,16 @@ without_reservation(struct xr_conn *conn, size_t size)
 	return !ask(conn, size) || !ledger_granted(&conn->claim.claim);
 }
 
-/* The one that asked was taken, and the next one begins. */
+/*
+ * The one that asked was taken, and the next one begins; or it needs more than it has asked for. Who needs less keeps
+ * what it has, since it may come to need it again, and others may not let it have that then.
+ */
 static bool
 is_another_message(const struct xr_conn *conn, size_t size)
 {
 	const struct input_claim *claim = &conn->claim;
 
-	return claim_state(&claim->claim) != CLAIM_NONE && (claim->claim.need != conn->need || size < claim->seen);
+	return claim_state(&claim->claim) != CLAIM_NONE && (claim->claim.need < conn->need || size < claim->seen);
 }
 
 static bool
@@ -346,8 +350,8 @@ input_check_peer(struct cds_list_head *entry)
 	char peer[ADDRESS_TEXT_BYTES];
 
 	if (!is_read(conn))
-		conn->claim.seen_us = xr_now_us();
-	if (!ledger_waited_for(type_of(conn)) || xr_now_us() - conn->claim.seen_us < patience_us)
+		conn->claim.mark_us = xr_now_us();
+	if (!ledger_waited_for(type_of(conn)) || xr_now_us() - conn->claim.mark_us < patience_us)
 		return false;
 	address_format(&conn->peer, peer);
 	log_limited(

@@ -23,8 +23,8 @@ struct xr_conn;
 struct input_claim {
 	struct claim claim;
 	struct cds_list_head entry; /* in the lcore's list of claims */
-	size_t seen;		    /* bytes of input when the peer had made some progress last */
-	uint64_t seen_us;	    /* when that was, or when this side did not read last */
+	size_t seen, mark;	    /* bytes of input at the last look, and when the peer had made some progress last */
+	uint64_t mark_us;	    /* when that was, or when this side did not read last */
 };
 
 /* After the application's turn, and whenever the input or what is needed has changed. May end the connection. */

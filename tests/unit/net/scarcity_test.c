@@ -260,6 +260,26 @@ slow(void *address)
 	xr_stop();
 }
 
+/* Who needs less for a while has still what it was granted. */
+static void
+take_or_shrink(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in)
+{
+	take_or_echo(probe, conn, in);
+	if (net_counted(NET_RESERVATIONS) && xr_iobuf_size(in) && ++probe->writables % 2)
+		xr_conn_need(conn, xr_iobuf_size(in) + 1);
+}
+
+static void
+test_need_that_shrinks(void)
+{
+	struct probe probe = {.on_data = take_or_shrink};
+
+	net_up(1, SMALL_POOL, NULL);
+	net_run_against(probe_listen(&probe, NULL), slow);
+	CU_ASSERT(probe.writables > 2);
+	net_down();
+}
+
 static void
 test_slow_peer(void)
 {
@@ -395,7 +415,7 @@ test_need_after_the_end(void)
 #define GUESTS 6
 #define VISITS 40
 
-/* Now and then an application thinks better of what it needs, or of the connection. */
+/* Now and then an application thinks better of it. */
 static void
 take_or_waver(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in)
 {
@@ -407,10 +427,6 @@ take_or_waver(struct probe *probe, struct xr_conn *conn, struct xr_iobuf *in)
 		xr_conn_need(conn, MESSAGE);
 		return;
 	case 1:
-		xr_conn_need(conn, 1 + (unsigned)rand_r(&seed) % MESSAGE);
-		xr_conn_resume(conn);
-		return;
-	case 2:
 		xr_conn_pause(conn);
 		xr_conn_resume(conn);
 		return;
@@ -594,7 +610,7 @@ UNIT_SUITE("scarcity", {"halves of messages wait for each other's end", test_hal
 	   {"halves on several lcores", test_halves_on_several}, {"peers that stop are ended", test_peers_that_stop},
 	   {"peers that stop are ended, paused or not", test_peers_that_stop_while_paused},
 	   {"peers that send a byte now and then are ended", test_trickling_peer},
-	   {"a slow peer that nobody waits for", test_slow_peer},
+	   {"a slow peer that nobody waits for", test_slow_peer}, {"a need that shrinks", test_need_that_shrinks},
 	   {"halves that paused applications leave there", test_paused_halves},
 	   {"who has ended needs nothing", test_need_after_the_end},
 	   {"whatever comes and goes leaves nothing behind", test_at_random},
