@@ -133,7 +133,8 @@ XR_API void xr_conn_resume(struct xr_conn *conn);
 /**
  * The peer is not held back below this many bytes of input (default 1): what a parser knows that it needs. When memory
  * is short a large message waits until there is enough for all of it, and one that the pool could never hold ends its
- * connection with -EMSGSIZE: so name the whole size as soon as it is known.
+ * connection with -EMSGSIZE: so name the whole size as soon as it is known. Large messages whose sizes are named bit by
+ * bit can come to wait for each other.
  */
 XR_API void xr_conn_need(struct xr_conn *conn, size_t bytes);
 
