@@ -235,7 +235,8 @@ hang(struct xr_msg *msg, int status)
 	for (unsigned ms = 0; ms < HANG_MS && !told("has not returned for "); ms++)
 		usleep(1000);
 	CU_ASSERT(told("has not returned for "));
-	usleep(LOOK_MS * 1000);
+	for (unsigned ms = 0; ms < LOOK_MS; ms++)
+		usleep(1000);
 	reactors_stop();
 }
 
