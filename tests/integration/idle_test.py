@@ -12,9 +12,10 @@ import select
 import socket
 import time
 
-from harness import CPUS, Server, Skip, THREAD_SANITIZED, expect, expect_equal, main, receive, test, vector, wait_until
+from harness import (CPUS, SANITIZED, Server, Skip, THREAD_SANITIZED, expect, expect_equal, main, receive, test, vector,
+                     wait_until)
 
-IDLE_S = int(os.environ.get("XR_IDLE_S", 3))
+IDLE_S = int(os.environ.get("XR_IDLE_S", 1 if SANITIZED else 3))
 SHORT_S = 1
 CPU_SHARE = 0.005  # of one processor
 
