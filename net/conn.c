@@ -2,10 +2,9 @@
 
 #include "net/conn.h"
 #include "core/log.h"
-#include "mem/pieces.h"
-#include "mem/user_block.h"
 #include "net/negotiate.h"
 #include "net/net.h"
+#include "net/output.h"
 #include "net/port.h"
 #include "net/turn.h"
 #include "poll/stall.h"
@@ -278,83 +277,10 @@ conn_deliver(struct xr_conn *conn)
 
 /* ---- the flush step ---- */
 
-static size_t
-output_limit(void)
-{
-	return (size_t)option_int(&g_conn_output_limit_kb) * 1024;
-}
-
-static size_t
-smaller(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-/* What it may pin of the pool; received blocks that are sent on may be of another type than those that are written. */
-static size_t
-output_share(const struct xr_conn *conn)
-{
-	struct scarcity *scarcity = &conn->home->scarcity;
-
-	return smaller(scarcity_limits(scarcity, BLOCK_DEFAULT)->of_free,
-		       scarcity_limits(scarcity, (enum block_type)conn->in_type)->of_free);
-}
-
-/* Blocks of the pool in the queue. Frames go on in the block of the one before, or in the next but one. */
-static size_t
-queued_pinned(const struct xr_iobuf *out)
-{
-	const struct xr_block *last = NULL, *last_but_one = NULL;
-	size_t bytes = 0;
-
-	for (const struct xr_iobuf_piece *piece = pieces_first(out); piece < pieces_end(out); piece++) {
-		if (piece->block == last || piece->block == last_but_one)
-			continue;
-		last_but_one = last;
-		last = piece->block;
-		bytes += block_is_user(piece->block) ? 0 : block_bytes((enum block_type)piece->block->type);
-	}
-	return bytes;
-}
-
-/* An empty queue is never at its limit: what it takes leaves without anybody's help. */
-static bool
-output_over(const struct xr_conn *conn, size_t limit, size_t share)
-{
-	const struct xr_iobuf *out = &conn->out;
-
-	if (xr_iobuf_size(out) >= limit)
-		return xr_iobuf_size(out) > 0;
-	share = smaller(share, limit);
-	if (xr_iobuf_size(out) <= share && iobuf_pinned_at_most(out, (enum block_type)conn->in_type) <= share)
-		return false;
-	return xr_iobuf_size(out) > 0 && queued_pinned(out) > share;
-}
-
-/* Most queues are: nothing has to be counted then. */
-static inline bool
-output_is_short(const struct xr_conn *conn)
-{
-	const struct scarcity *scarcity = &conn->home->scarcity;
-	size_t most = xr_iobuf_size(&conn->out) + iobuf_pinned_at_most(&conn->out, (enum block_type)conn->in_type);
-
-	return most <= scarcity->of_free && scarcity->unseen >= 0 && most < output_limit();
-}
-
-bool
-conn_output_full(struct xr_conn *conn)
-{
-	if (output_is_short(conn) || !output_over(conn, output_limit(), output_share(conn)))
-		return false;
-	conn->want_writable = true;
-	net_count(NET_OUTPUT_FULL, 1);
-	return true;
-}
-
 static void
 tell_writable(struct xr_conn *conn)
 {
-	if (!conn->want_writable || output_over(conn, output_limit() / 2, output_share(conn) / 2))
+	if (!conn->want_writable || !output_half_drained(conn))
 		return;
 	conn->want_writable = false;
 	if (conn->ops->on_writable)
@@ -529,7 +455,7 @@ xr_conn_send(struct xr_conn *conn, struct xr_iobuf *out)
 		return -EPIPE;
 	if (xr_iobuf_size(out) == 0)
 		return 0;
-	if (xr_iobuf_size(&conn->out) && __builtin_expect(!output_is_short(conn), 0) && conn_output_full(conn))
+	if (xr_iobuf_size(&conn->out) && __builtin_expect(!output_is_short(conn), 0) && output_full(conn))
 		return -EAGAIN;
 	ret = conn_fit(conn, out);
 	if (ret == 0)

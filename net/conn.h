@@ -158,9 +158,6 @@ void conn_end(struct xr_conn *conn, int reason);
 void conn_deliver(struct xr_conn *conn);
 void conn_flush(struct xr_conn *conn);
 
-/* What is queued has reached its limit, or the connection's share of the pool: on_writable will follow. */
-bool conn_output_full(struct xr_conn *conn);
-
 /* The last step of one that has ended: gives everything back, calls on_close, frees it. */
 void conn_finish(struct xr_conn *conn);
 

@@ -4,6 +4,7 @@
 
 #include "net/conn.h"
 #include "net/net.h"
+#include "net/output.h"
 #include "net/rpc/frame.h"
 #include "net/rpc/rpc.h"
 #include "net/rpc/server.h"
@@ -422,7 +423,7 @@ serve(struct server_conn *conn, struct xr_iobuf *in, const struct frame *frame, 
 static void
 wait_for_room(struct server_conn *conn)
 {
-	if (__builtin_expect(conn_output_full(conn->conn), 0))
+	if (__builtin_expect(output_full(conn->conn), 0))
 		block(conn);
 }
 
