@@ -9,14 +9,10 @@
 
 #include "mem/block_cache.h"
 #include "mem/mem.h"
-#include "mem/pool.h"
-#include "mem/region.h"
 #include "mem/tail.h"
 #include "mem/user_block.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory.h"
 #include "tests/unit/mem/iobuf_model.h"
-
-#define REGION_BYTES ((size_t)2 << 20)
 
 struct choices {
 	const uint8_t *at, *end;
@@ -31,24 +27,6 @@ model_choose(struct model *m, size_t below)
 	for (size_t span = 1; span < below && choices->at < choices->end; span *= 256)
 		choice = choice * 256 + *choices->at++;
 	return choice % below;
-}
-
-static void
-start_memory(void)
-{
-	struct region_config region = {.slot_bytes = REGION_BYTES, .slots = BLOCK_TYPES};
-	struct pool_config pool = {
-		.nodes = 1,
-		.initial_bytes = REGION_BYTES,
-		.increase_bytes = REGION_BYTES,
-		.max_regions = 1,
-	};
-	static bool started;
-
-	if (started)
-		return;
-	started = true;
-	FUZZ_ASSERT(region_init(&region) == 0 && pool_init(&pool) == 0);
 }
 
 static void
@@ -78,7 +56,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct choices choices = {data + 1, data + size};
 	static struct model model;
 
-	start_memory();
+	fuzz_start_memory();
 	if (size == 0)
 		return 0;
 	if (data[0] % 2)

@@ -7,34 +7,12 @@
  * The first byte of the input chooses how the stream is cut.
  */
 
-#include "mem/pool.h"
-#include "mem/region.h"
 #include "net/rpc/frame.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory.h"
 
-#define REGION_BYTES ((size_t)2 << 20)
-#define MAX_BODY     65536u
+#define MAX_BODY 65536u
 
 static struct arena g_arena;
-
-static void
-start_memory(void)
-{
-	struct region_config region = {.slot_bytes = REGION_BYTES, .slots = BLOCK_TYPES};
-	struct pool_config pool = {
-		.nodes = 1,
-		.initial_bytes = REGION_BYTES,
-		.increase_bytes = REGION_BYTES,
-		.max_regions = 1,
-	};
-	static bool started;
-
-	if (started)
-		return;
-	started = true;
-	FUZZ_ASSERT(region_init(&region) == 0 && pool_init(&pool) == 0);
-	arena_init(&g_arena);
-}
 
 /* ---- the outcome of a stream ---- */
 
@@ -205,7 +183,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct outcome whole, cut;
 	uint8_t *copy;
 
-	start_memory();
+	if (fuzz_start_memory())
+		arena_init(&g_arena);
 	if (size == 0)
 		return 0;
 	/* The captured messages are seeds as they are: their first byte is the magic's. */
