@@ -83,52 +83,16 @@ settle(void)
 /* ---- every event at every step ---- */
 
 static void
-injected_seen(unsigned completions)
-{
-	ASSERT_EQ(completions, 1);
-	inject_seen();
-}
-
-static void
-world_up(bool adaptive)
-{
-	up(adaptive ? WAIT_ADAPTIVE : WAIT_EVENT);
-	queue_like_start(injected_seen);
-}
-
-static void
-world_down(void)
-{
-	queue_like_end();
-	fixture_end();
-}
-
-static void
-world_complete(enum inject_event event)
-{
-	(void)event;
-	queue_like_complete();
-}
-
-static const struct inject_world g_world = {
-	.up = world_up,
-	.down = world_down,
-	.drive = drive,
-	.complete = world_complete,
-	.times = {1, 1, [WAIT_ARMED_ONE] = 5, 1, [WAIT_POLLED_ONE] = 4, 1, 1, 1, 1, 1, 1, 1},
-};
-
-static void
 test_nothing_lost(void)
 {
-	inject_everywhere(&g_world, false, 0);
-	inject_everywhere(&g_world, true, 0);
+	inject_into_reactor(drive, false, 0);
+	inject_into_reactor(drive, true, 0);
 }
 
 static void
 test_nothing_rescued(void)
 {
-	inject_everywhere(&g_world, false, 10);
+	inject_into_reactor(drive, false, 10);
 }
 
 /* ---- who may call, and when ---- */

@@ -2,14 +2,11 @@
 #include "tests/unit/poll/inject.h"
 
 #include "core/clock.h"
-#include "poll/reactor_private.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/poll/fixture.h"
 #include <errno.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #define LOST_AFTER_S 5	  /* then the watchdog ends the test as failed */
 #define TIMER_US     2000 /* when the injected timer is due; the step is held until then */
@@ -333,4 +330,53 @@ queue_like_end(void)
 	source_del(reactor_current(), &g_queue.source);
 	xr_fd_del(&g_queue.channel);
 	close(g_queue.channel.fd);
+}
+
+/* ---- a world of poll/ alone ---- */
+
+#define SPIN_US 200 /* adaptive mode */
+
+static void
+completions_seen(unsigned completions)
+{
+	ASSERT_EQ(completions, 1);
+	inject_seen();
+}
+
+static void
+world_up(bool adaptive)
+{
+	fixture_start(1);
+	reactor_add_port(reactor_current(), "default", adaptive ? WAIT_ADAPTIVE : WAIT_EVENT, SPIN_US);
+	queue_like_start(completions_seen);
+}
+
+static void
+world_down(void)
+{
+	queue_like_end();
+	fixture_end();
+}
+
+static void
+world_complete(enum inject_event event)
+{
+	(void)event;
+	queue_like_complete();
+}
+
+void
+inject_into_reactor(void (*drive)(struct reactor *reactor), bool adaptive, int64_t cap_ms)
+{
+	const struct inject_world world = {
+		.up = world_up,
+		.down = world_down,
+		.drive = drive,
+		.complete = world_complete,
+		/* mailbox, cq, sockets, pollers, timers; the sockets are not polled again, the kernel's wait does that.
+		 */
+		.times = {1, 1, [WAIT_ARMED_ONE] = 5, 1, [WAIT_POLLED_ONE] = 4, 1, 1, 1, 1, 1, 1, 1},
+	};
+
+	inject_everywhere(&world, adaptive, cap_ms);
 }

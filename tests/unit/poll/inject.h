@@ -43,6 +43,9 @@ struct inject_world {
 /* All events after all steps in one mode, with that wait cap. */
 void inject_everywhere(const struct inject_world *world, bool adaptive, int64_t cap_ms);
 
+/* Likewise, in a world of poll/ alone: a reactor with a source like a completion queue, run by drive(). */
+void inject_into_reactor(void (*drive)(struct reactor *reactor), bool adaptive, int64_t cap_ms);
+
 /* The loop is behind a step of the world's own. Nothing happens outside of the sleep that is looked at. */
 void inject_behind(unsigned step);
 

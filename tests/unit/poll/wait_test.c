@@ -9,60 +9,22 @@
 /* ---- every event at every step ---- */
 
 static void
-injected_seen(unsigned completions)
-{
-	ASSERT_EQ(completions, 1);
-	inject_seen();
-}
-
-static void
-world_up(bool adaptive)
-{
-	fixture_start(1);
-	reactor_add_port(reactor_current(), "default", adaptive ? WAIT_ADAPTIVE : WAIT_EVENT, SPIN_US);
-	queue_like_start(injected_seen);
-}
-
-static void
-world_down(void)
-{
-	queue_like_end();
-	fixture_end();
-}
-
-static void
-world_complete(enum inject_event event)
-{
-	(void)event;
-	queue_like_complete();
-}
-
-static const struct inject_world g_world = {
-	.up = world_up,
-	.down = world_down,
-	.drive = reactor_run,
-	.complete = world_complete,
-	/* mailbox, cq, sockets, pollers, timers; the sockets are not polled again, the kernel's wait does that. */
-	.times = {1, 1, [WAIT_ARMED_ONE] = 5, 1, [WAIT_POLLED_ONE] = 4, 1, 1, 1, 1, 1, 1, 1},
-};
-
-static void
 test_nothing_lost_event(void)
 {
-	inject_everywhere(&g_world, false, 0);
+	inject_into_reactor(reactor_run, false, 0);
 }
 
 static void
 test_nothing_lost_adaptive(void)
 {
-	inject_everywhere(&g_world, true, 0);
+	inject_into_reactor(reactor_run, true, 0);
 }
 
 static void
 test_nothing_rescued(void)
 {
-	inject_everywhere(&g_world, false, 10);
-	inject_everywhere(&g_world, true, 10);
+	inject_into_reactor(reactor_run, false, 10);
+	inject_into_reactor(reactor_run, true, 10);
 }
 
 /* ---- the counters tell a lost wake-up, and an empty one ---- */
